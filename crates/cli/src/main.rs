@@ -1,0 +1,2 @@
+//! `mw`: the only binary.
+fn main() {}

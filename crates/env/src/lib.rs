@@ -1,0 +1,12 @@
+//! The outside world through one door: clock, randomness, sleep and disk.
+//!
+//! The only place where std time, random numbers and files of the store may be touched; everything above takes an
+//! [`Env`] and a [`Disk`], so that a test can seed both and replay one failure from one number.
+
+mod clock;
+pub mod disk;
+mod local;
+
+pub use clock::Env;
+pub use disk::{Disk, File};
+pub use local::LocalDisk;

@@ -1,0 +1,101 @@
+//! A [`Disk`] over a real directory.
+
+use crate::disk::{Disk, File};
+use rustix::fs::{FallocateFlags, fallocate};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A directory of the machine. Files are made readable by their owner alone (0600).
+#[derive(Debug)]
+pub struct LocalDisk {
+    dir: PathBuf,
+}
+
+impl LocalDisk {
+    /// Opens `dir`, making it (0700) when it is missing.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn new(dir: &Path) -> io::Result<Self> {
+        use std::os::unix::fs::DirBuilderExt;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        Ok(Self { dir: dir.to_owned() })
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        fs::File::open(&self.dir)?.sync_all()
+    }
+}
+
+impl Disk for LocalDisk {
+    fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        let path = self.dir.join(name);
+        let fresh = !path.exists();
+        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+        if fresh {
+            file.sync_all()?;
+            self.sync_dir()?;
+        }
+        Ok(Arc::new(LocalFile(file)))
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.dir)? {
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.dir.join(name))?;
+        self.sync_dir()
+    }
+}
+
+#[derive(Debug)]
+struct LocalFile(fs::File);
+
+impl File for LocalFile {
+    fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_exact_at(out, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
+        match fallocate(&self.0, FallocateFlags::empty(), offset, len) {
+            Ok(()) => Ok(()),
+            // A file system without fallocate still grows; space is then found at the write.
+            Err(rustix::io::Errno::OPNOTSUPP) if self.len()? < offset + len => self.set_len(offset + len),
+            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        match fallocate(&self.0, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len) {
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+}

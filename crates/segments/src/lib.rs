@@ -1,0 +1,112 @@
+//! Large immutable bytes at stable addresses, verified by hash. It does not know what the bytes mean.
+//!
+//! - [`Segments`]: the seam;
+//! - [`addr`]: addresses, owners, claims;
+//! - [`blob`]: the header and codec of one blob;
+//! - [`local`]: the default engine: a few large files carved into segments;
+//! - [`memory`]: for tests;
+//! - [`chunk`]: cutting large contents by content (FastCDC);
+//! - [`conformance`]: the contract as a test suite, run against every engine.
+
+pub mod addr;
+pub mod blob;
+pub mod chunk;
+pub mod conformance;
+mod error;
+pub mod local;
+pub mod memory;
+
+pub use addr::{Addr, BlobRef, Claim, Owner, SegmentId};
+pub use error::Error;
+pub use local::Local;
+pub use memory::Memory;
+
+use bytes::Bytes;
+use std::fmt::Debug;
+
+/// The result of this crate's calls.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The largest content of one blob, in bytes.
+pub const MAX_BLOB: usize = 1 << 20;
+
+/// How much room there is, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// In segments that have an owner.
+    pub claimed: u64,
+    /// In segments free for reuse.
+    pub free: u64,
+}
+
+/// A blob as it was found by walking a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Where it lies, and the hash that its header names.
+    pub blob: BlobRef,
+    /// Whether the content verifies.
+    pub whole: bool,
+}
+
+/// Immutable blobs at stable addresses.
+///
+/// A segment belongs to one [`Owner`] (world, writer incarnation). The caller commits the [`Claim`]s of an owner in the batch
+/// that first refers to the new bytes, and hands all committed claims back with [`Segments::adopt`] after a restart: space
+/// that no claim names is free. So an allocation needs no sync of its own.
+pub trait Segments: Send + Sync + Debug {
+    /// Stores `content` for `owner` and returns where it lies. Handed to the operating system on return (it survives a
+    /// killed process), durable after [`Segments::sync`]. Compressed when that pays.
+    ///
+    /// # Errors
+    /// `TooLarge` over [`MAX_BLOB`]; `NoSpace` when the disk is full (what was stored before is untouched).
+    fn append(&self, owner: Owner, content: &[u8]) -> Result<BlobRef>;
+
+    /// Returns the content of `blob`, verified against its hash.
+    ///
+    /// # Errors
+    /// `Corrupt` when it does not verify.
+    fn read(&self, blob: &BlobRef) -> Result<Bytes>;
+
+    /// Returns the segments whose claim has changed since the last call for this owner: new ones, and those that grew.
+    fn claims(&self, owner: Owner) -> Vec<Claim>;
+
+    /// Makes everything appended before the call durable. Threads that call at the same time share one sync; does nothing
+    /// when nothing was appended since the last.
+    ///
+    /// # Errors
+    /// The sync failed: appends and syncs fail from now on, reads go on.
+    fn sync(&self) -> Result<()>;
+
+    /// Tells, once after opening and before the first append, which segments are owned; all others are free.
+    ///
+    /// # Errors
+    /// `Corrupt` when two claims overlap or one lies outside the files.
+    fn adopt(&self, claims: &[Claim]) -> Result<()>;
+
+    /// Ends appending for `owner`: its open segment takes no more bytes.
+    fn seal(&self, owner: Owner);
+
+    /// Frees whole segments for reuse and returns the bytes that came back. The caller has durably dropped their claims.
+    ///
+    /// # Errors
+    /// Those of the operating system; a segment is never freed twice.
+    fn free(&self, segments: &[SegmentId]) -> Result<u64>;
+
+    /// Gives the disk space of dead ranges inside a live segment back, where the engine can; returns the bytes.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn punch(&self, segment: SegmentId, ranges: &[(u32, u32)]) -> Result<u64>;
+
+    /// Walks the blobs of a segment by their headers (fsck).
+    ///
+    /// # Errors
+    /// Those of the operating system; a broken blob is reported in the list, not as an error.
+    fn walk(&self, claim: &Claim) -> Result<Vec<Found>>;
+
+    /// Returns how much room there is.
+    fn usage(&self) -> Usage;
+
+    /// Returns the number of syncs since the start.
+    fn syncs(&self) -> u64;
+}
