@@ -2,6 +2,7 @@
 
 use mw_model::codec::{DecodeError, Reader, Writer};
 use mw_model::{Hash, Incarnation, WorldId};
+use std::fmt;
 
 /// Names a segment: file, place and size in one number, so that no table is needed to find it.
 ///
@@ -11,6 +12,24 @@ pub struct SegmentId(pub u64);
 
 /// The smallest segment, in bytes, and the unit of its offset.
 pub const UNIT: u64 = 64 << 10;
+
+/// The size of an owner's first segment, as a power of two: one [`UNIT`].
+pub const FIRST_LOG2: u8 = 16;
+
+/// The size that an owner's segments grow to, as a power of two: 4 MiB.
+pub const LAST_LOG2: u8 = 22;
+
+/// Returns the size, as a power of two, of the segment that follows one of `1 << last` bytes (0: there was none): twice as
+/// large, within limits, and large enough for a blob of `len` bytes.
+pub(crate) fn log2_for(last: u8, len: u32) -> u8 {
+    let grown = if last == 0 { FIRST_LOG2 } else { last.saturating_add(1).clamp(FIRST_LOG2, LAST_LOG2) };
+    grown.max(log2_holding(len))
+}
+
+/// Returns the size, as a power of two, of the smallest segment that holds a blob of `len` bytes.
+pub(crate) fn log2_holding(len: u32) -> u8 {
+    (u64::from(len).next_power_of_two().trailing_zeros() as u8).max(FIRST_LOG2)
+}
 
 impl SegmentId {
     /// Makes the id of a segment of `1 << log2` bytes at `offset` (a multiple of [`UNIT`]) of file `file`.
@@ -34,6 +53,12 @@ impl SegmentId {
     }
 }
 
+impl fmt::Display for SegmentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "data-{:04}@{}+{}", self.file(), self.offset(), self.size())
+    }
+}
+
 /// Where a blob lies: a segment, an offset in it, and the stored length with its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Addr {
@@ -43,6 +68,12 @@ pub struct Addr {
     pub offset: u32,
     /// The stored length, header included.
     pub len: u32,
+}
+
+impl fmt::Display for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}+{}", self.segment, self.offset, self.len)
+    }
 }
 
 impl Addr {
