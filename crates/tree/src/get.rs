@@ -1,0 +1,57 @@
+//! Looks up one key, or many at once. It reads only the nodes on the way.
+
+use crate::Result;
+use crate::error::Error;
+use crate::node::Node;
+use crate::root::Root;
+use crate::store::Store;
+use crate::value::Value;
+use bytes::Bytes;
+
+pub(crate) fn get(store: &Store, root: &Root, key: &[u8]) -> Result<Option<Value>> {
+    let Some(top) = root.top() else { return Ok(None) };
+    let mut node = store.node(&top.child.blob, top.level)?;
+    while node.level() > 0 {
+        let place = node.lower_bound(key);
+        if place == node.len() {
+            return Ok(None);
+        }
+        node = store.node(&node.child(place)?.blob, node.level() - 1)?;
+    }
+    match node.search(key) {
+        Ok(place) => store.value(&node, &node.record(place)?).map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+pub(crate) fn get_many(store: &Store, root: &Root, keys: &[Bytes]) -> Result<Vec<Option<Value>>> {
+    if !keys.is_sorted() {
+        return Err(Error::Unsorted);
+    }
+    let mut found = vec![None; keys.len()];
+    if let Some(top) = root.top().filter(|_| !keys.is_empty()) {
+        gather(store, &*store.node(&top.child.blob, top.level)?, keys, &mut found)?;
+    }
+    Ok(found)
+}
+
+/// Looks up `keys` beneath `node`, entering each child once.
+fn gather(store: &Store, node: &Node, mut keys: &[Bytes], mut found: &mut [Option<Value>]) -> Result<()> {
+    while let Some(key) = keys.first() {
+        let place = node.search(key);
+        let at = place.unwrap_or_else(|place| place);
+        if at == node.len() {
+            return Ok(());
+        }
+        let here = if node.level() == 0 { 1 } else { keys.partition_point(|key| &key[..] <= node.key(at)) };
+        let (those, others) = found.split_at_mut(here);
+        if node.level() > 0 {
+            let child = store.node(&node.child(at)?.blob, node.level() - 1)?;
+            gather(store, &child, &keys[..here], those)?;
+        } else if place.is_ok() {
+            those[0] = Some(store.value(node, &node.record(at)?)?);
+        }
+        (keys, found) = (&keys[here..], others);
+    }
+    Ok(())
+}
