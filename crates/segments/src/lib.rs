@@ -11,12 +11,15 @@
 pub mod addr;
 pub mod blob;
 pub mod chunk;
+pub mod conformance;
 mod error;
+pub mod local;
 pub mod memory;
 mod walk;
 
 pub use addr::{Addr, BlobRef, Claim, Owner, SegmentId};
 pub use error::Error;
+pub use local::Local;
 pub use memory::Memory;
 
 use bytes::Bytes;

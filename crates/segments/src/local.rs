@@ -1,0 +1,376 @@
+//! The default engine: a few large files (`data-0000`, ...), preallocated and carved into segments.
+//!
+//! Invariants: one `fdatasync` a file covers what all owners wrote since the last; the length and the header of a file are
+//! durable before a segment in it is handed out, so that a committed claim outside the files is always corruption; the
+//! hot path creates, renames and unlinks nothing. It knows no worlds but as numbers in owners and headers.
+//!
+//! - `buddy`: free blocks, split and merged;
+//! - `space`: who owns what, and how files grow (plans only);
+//! - `cursor`: where each owner appends;
+//! - `file`: a data file and its header;
+//! - `sync`: group sync.
+//!
+//! Locks, in the order in which they may be taken: a cursor, then the space, then the table of files.
+
+mod buddy;
+mod cursor;
+mod file;
+mod space;
+mod sync;
+
+use crate::addr::{LAST_LOG2, UNIT, log2_for, log2_holding};
+use crate::blob::{self, Flaw, HEADER, Header};
+use crate::{Addr, BlobRef, Claim, Error, Found, MAX_BLOB, Owner, Result, SegmentId, Segments, Usage, walk};
+use bytes::Bytes;
+use cursor::{Cursor, Cursors, Open};
+use file::DataFile;
+use mw_env::{Disk, Env};
+use parking_lot::{Mutex, RwLock};
+use space::{Growth, Space};
+use std::io;
+use std::sync::Arc;
+use sync::GroupSync;
+
+/// What a hole is made of: the block of the file systems in use.
+const BLOCK: u64 = 4096;
+
+/// How files are laid out. The defaults are for use, other values for tests.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// What a data file grows to at most, in bytes; at most 1 GiB. Files that are larger already are read as they are.
+    pub file_size: u64,
+    /// How much a file grows at a time, in bytes, as long as the disk has that much.
+    pub step: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { file_size: 1 << 30, step: 64 << 20 }
+    }
+}
+
+/// Segments in a few large files of a [`Disk`].
+#[derive(Debug)]
+pub struct Local {
+    disk: Arc<dyn Disk>,
+    env: Env,
+    options: Options,
+    files: RwLock<Vec<Arc<DataFile>>>,
+    space: Mutex<Space>,
+    cursors: Cursors,
+    sync: GroupSync,
+}
+
+impl Local {
+    /// Opens the data files of `disk`. Reading works at once; appending after [`Segments::adopt`].
+    ///
+    /// # Errors
+    /// `Corrupt` when a file is missing or damaged, `Unsupported` when it is of a newer version, or those of the operating system.
+    pub fn open(disk: Arc<dyn Disk>, env: Env) -> Result<Arc<Self>> {
+        Self::with(disk, env, Options::default())
+    }
+
+    /// Opens the data files of `disk`, which from now on grow as `options` say.
+    ///
+    /// # Errors
+    /// Those of [`Local::open`], and `Invalid` when the options leave no room for a segment of every size.
+    pub fn with(disk: Arc<dyn Disk>, env: Env, options: Options) -> Result<Arc<Self>> {
+        if !(2 << LAST_LOG2..=1 << 30).contains(&options.file_size) {
+            return Err(Error::invalid(format!(
+                "a data file of {} bytes is not between 8 MiB and 1 GiB",
+                options.file_size
+            )));
+        }
+        let names = disk.list().map_err(|e| Error::io("listing the data files", e))?;
+        let count = names.iter().filter_map(|name| file::number(name)).map(|n| usize::from(n) + 1).max().unwrap_or(0);
+        let mut files = Vec::with_capacity(count);
+        let mut ends = Vec::with_capacity(count);
+        for number in (0..=u16::MAX).take(count) {
+            let name = file::name(number);
+            if !names.contains(&name) {
+                return Err(Error::File { name, what: "it is missing; restore it from a copy" });
+            }
+            let opened = disk.open(&name).map_err(|e| Error::io(format!("opening data file {name}"), e))?;
+            let data = DataFile::new(number, opened);
+            let end = data.end(number)?;
+            if end > 0 {
+                // A killed process may have left bytes that no sync has covered, and the first sync has to cover them.
+                data.touch();
+            }
+            ends.push(end);
+            files.push(Arc::new(data));
+        }
+        let sync = GroupSync::default();
+        sync.wrote();
+        let space = Mutex::new(Space::new(ends, options.file_size));
+        Ok(Arc::new(Self { disk, env, options, files: RwLock::new(files), space, cursors: Cursors::default(), sync }))
+    }
+
+    /// Returns the file of a segment, if `id` can be one.
+    fn file(&self, id: SegmentId) -> Option<Arc<DataFile>> {
+        if !space::plausible(id) {
+            return None;
+        }
+        self.files.read().get(usize::from(id.file())).cloned()
+    }
+
+    /// Makes sure that `len` more bytes of `owner` fit into the open segment of its cursor.
+    fn make_room<'a>(&self, cursor: &'a mut Cursor, owner: Owner, len: u32) -> Result<&'a mut Open> {
+        if !cursor.open.as_ref().is_some_and(|open| open.fits(len)) {
+            let wanted = log2_for(cursor.log2, len);
+            let (id, file) = self.take(owner, log2_holding(len), wanted)?;
+            cursor.close();
+            cursor.log2 = id.size().trailing_zeros() as u8;
+            cursor.open = Some(Open { id, file, used: 0, grown: false });
+        }
+        cursor.open.as_mut().ok_or_else(|| Error::invalid("an owner has no segment"))
+    }
+
+    /// Takes a segment of the wanted size, or of a smaller one down to the needed, when the disk has no more.
+    fn take(&self, owner: Owner, needed: u8, wanted: u8) -> Result<(SegmentId, Arc<DataFile>)> {
+        let mut step = self.options.step;
+        let mut full = None;
+        for log2 in (needed..=wanted).rev() {
+            match self.take_sized(owner, log2, &mut step) {
+                Err(error @ Error::NoSpace { .. }) => full = Some(error),
+                other => return other,
+            }
+        }
+        Err(full.unwrap_or_else(|| Error::invalid("no segment holds a blob of that size")))
+    }
+
+    /// Takes a free segment of `1 << log2` bytes, growing a file by about `step` when there is none, and by less, which
+    /// is noted in `step`, when the disk refuses.
+    fn take_sized(&self, owner: Owner, log2: u8, step: &mut u64) -> Result<(SegmentId, Arc<DataFile>)> {
+        let id = {
+            let mut space = self.space.lock();
+            if !space.is_adopted() {
+                return Err(Error::invalid("nothing can be appended before the committed claims are adopted"));
+            }
+            loop {
+                if let Some(id) = space.take(log2, owner) {
+                    break id;
+                }
+                self.grow(&mut space, log2, step)?;
+            }
+        };
+        let file = self.file(id).ok_or_else(|| Error::unowned(id))?;
+        // The space may have been given back to the operating system when the segment was free: ask for it here, where a refusal
+        // costs nothing, and not at a write.
+        if let Err(error) = file.file.allocate(id.offset(), id.size()) {
+            let mut space = self.space.lock();
+            space.disown(&[id])?;
+            space.release(id);
+            return Err(refused(id.size(), &file.name, error));
+        }
+        Ok((id, file))
+    }
+
+    /// Grows a file so that a segment of `1 << log2` bytes can be taken.
+    fn grow(&self, space: &mut Space, log2: u8, step: &mut u64) -> Result<()> {
+        loop {
+            let growth = space.plan_growth(log2, *step).ok_or_else(|| {
+                let full = io::Error::new(io::ErrorKind::StorageFull, "there are as many data files as there can be");
+                Error::NoSpace { need: 1 << log2, source: Arc::new(full) }
+            })?;
+            let data = self.file_to_grow(space, growth.file)?;
+            match reserve(&data, growth) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::StorageFull && growth.shrinkable => {
+                    *step /= 2;
+                    continue;
+                }
+                Err(error) => return Err(refused(1 << log2, &data.name, error)),
+            }
+            // The length must be on disk before a claim can be: see the invariants of this module.
+            data.file.sync().map_err(|error| self.sync.stop(error))?;
+            space.grow(growth);
+            tracing::debug!(file = data.name, from = growth.from, to = growth.to, "a data file has grown");
+            return Ok(());
+        }
+    }
+
+    /// Returns data file `number`, making it when it is one past the last.
+    fn file_to_grow(&self, space: &mut Space, number: u16) -> Result<Arc<DataFile>> {
+        if let Some(data) = self.files.read().get(usize::from(number)) {
+            return Ok(data.clone());
+        }
+        let name = file::name(number);
+        let opened = self.disk.open(&name).map_err(|e| refused(UNIT, &name, e))?;
+        let data = Arc::new(DataFile::new(number, opened));
+        self.files.write().push(data.clone());
+        space.add_file();
+        Ok(data)
+    }
+
+    fn sync_files(&self) -> io::Result<bool> {
+        let start = self.env.monotonic();
+        let files = self.files.read().clone();
+        let mut synced = 0;
+        for data in files {
+            synced += u64::from(data.sync()?);
+        }
+        tracing::trace!(
+            files = synced,
+            nanoseconds = self.env.monotonic().saturating_sub(start),
+            "synced the data files"
+        );
+        Ok(synced > 0)
+    }
+
+    /// Punches `ranges`, which lie before `end`, in a segment that cannot go away meanwhile.
+    fn punch_ranges(&self, segment: SegmentId, ranges: &[(u32, u32)], end: u64) -> Result<u64> {
+        let data = self.file(segment).ok_or_else(|| Error::unowned(segment))?;
+        let mut total = 0;
+        for &(offset, len) in ranges {
+            let len = blob::padded(len);
+            let inside = u64::from(offset) + u64::from(len) <= end;
+            if offset % blob::ALIGN != 0 || (len as usize) < HEADER || !inside {
+                return Err(Error::invalid(format!("no blobs lie at {offset}..+{len} of segment {segment}")));
+            }
+            let outcome = punch_range(&data, segment.offset() + u64::from(offset), len);
+            data.touch();
+            self.sync.wrote();
+            total += outcome.map_err(|error| refused(HEADER as u64, &data.name, error))?;
+        }
+        Ok(total)
+    }
+
+    /// Returns why a blob that does not verify does not.
+    fn blame(&self, blob: &BlobRef, flaw: Flaw) -> Error {
+        let space = self.space.lock();
+        let freed = space.is_adopted() && space.owner(blob.addr.segment).is_none() && flaw != Flaw::Address;
+        Error::Blob { blob: *blob, flaw: if freed { Flaw::Freed } else { flaw } }
+    }
+}
+
+/// Reserves the space that a file is to grow by, and formats the file when it is new.
+fn reserve(data: &DataFile, growth: Growth) -> io::Result<()> {
+    data.file.allocate(growth.from, growth.to - growth.from)?;
+    if growth.from == 0 {
+        data.format(growth.file)?;
+    }
+    Ok(())
+}
+
+/// Tells a full disk from other refusals.
+fn refused(need: u64, name: &str, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::StorageFull => Error::NoSpace { need, source: Arc::new(error) },
+        _ => Error::io(format!("writing data file {name}"), error),
+    }
+}
+
+impl Segments for Local {
+    fn append(&self, owner: Owner, content: &[u8]) -> Result<BlobRef> {
+        if content.len() > MAX_BLOB {
+            return Err(Error::TooLarge { len: content.len() });
+        }
+        self.sync.alive()?;
+        let (hash, bytes) = blob::seal(owner.world, content);
+        let len = bytes.len() as u32;
+        let cursor = self.cursors.of(owner);
+        let mut cursor = cursor.lock();
+        let open = self.make_room(&mut cursor, owner, blob::padded(len))?;
+        let offset = open.used;
+        // When the write fails, the range is still unused, and the next append writes over it.
+        let outcome = open.file.file.write_at(&bytes, open.id.offset() + u64::from(offset));
+        open.file.touch();
+        self.sync.wrote();
+        outcome.map_err(|error| refused(u64::from(len), &open.file.name, error))?;
+        open.used += blob::padded(len);
+        open.grown = true;
+        Ok(BlobRef { addr: Addr { segment: open.id, offset, len }, hash })
+    }
+
+    fn read(&self, blob: &BlobRef) -> Result<Bytes> {
+        let Addr { segment, offset, len } = blob.addr;
+        let fits = u64::from(offset) + u64::from(len) <= segment.size() && len as usize <= HEADER + MAX_BLOB;
+        let Some(data) = self.file(segment).filter(|_| fits) else { return Err(self.blame(blob, Flaw::Address)) };
+        let mut stored = vec![0; len as usize];
+        match data.file.read_at(&mut stored, segment.offset() + u64::from(offset)) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Err(self.blame(blob, Flaw::Address)),
+            Err(e) => return Err(Error::io(format!("reading blob {} at {}", blob.hash, blob.addr), e)),
+        }
+        blob::open(&Bytes::from(stored), blob).map_err(|flaw| self.blame(blob, flaw))
+    }
+
+    fn claims(&self, owner: Owner) -> Vec<Claim> {
+        self.cursors.with(owner, |cursor| cursor.drain(owner))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.sync.wait(|| self.sync_files())
+    }
+
+    fn adopt(&self, claims: &[Claim]) -> Result<()> {
+        self.space.lock().adopt(claims)
+    }
+
+    fn seal(&self, owner: Owner) {
+        self.cursors.with(owner, Cursor::close);
+    }
+
+    fn free(&self, segments: &[SegmentId]) -> Result<u64> {
+        self.sync.alive()?;
+        let gone = self.space.lock().disown(segments)?;
+        for (id, owner) in &gone {
+            self.cursors.with(*owner, |cursor| cursor.forget(*id));
+        }
+        // Nobody can be given this space before it is released, so that a hole never swallows new bytes.
+        for (id, _) in &gone {
+            if let Some(data) = self.file(*id)
+                && let Err(error) = data.file.punch(id.offset(), id.size())
+            {
+                tracing::warn!(segment = %id, %error, "the space of a freed segment is not given back, only reused");
+            }
+            self.space.lock().release(*id);
+        }
+        Ok(segments.iter().map(|id| id.size()).sum())
+    }
+
+    fn punch(&self, segment: SegmentId, ranges: &[(u32, u32)]) -> Result<u64> {
+        self.sync.alive()?;
+        let owner = self.space.lock().owner(segment).ok_or_else(|| Error::unowned(segment))?;
+        // The cursor stays locked, so that the segment cannot be freed and handed to another while holes are made in it.
+        self.cursors.with(owner, |cursor| {
+            if self.space.lock().owner(segment) != Some(owner) {
+                return Err(Error::unowned(segment));
+            }
+            let open = cursor.open.as_ref().filter(|open| open.id == segment);
+            self.punch_ranges(segment, ranges, open.map_or(segment.size(), |open| u64::from(open.used)))
+        })
+    }
+
+    fn walk(&self, claim: &Claim) -> Result<Vec<Found>> {
+        let id = claim.segment;
+        let data = self.file(id).filter(|_| u64::from(claim.used) <= id.size()).ok_or_else(|| Error::Claims {
+            what: format!("segment {id} is no segment of a data file, or used beyond its size"),
+        })?;
+        let mut used = vec![0; claim.used as usize];
+        data.file.read_at(&mut used, id.offset()).map_err(|e| Error::io(format!("reading segment {id}"), e))?;
+        Ok(walk::blobs(id, &Bytes::from(used)))
+    }
+
+    fn usage(&self) -> Usage {
+        self.space.lock().usage()
+    }
+
+    fn syncs(&self) -> u64 {
+        self.sync.rounds()
+    }
+}
+
+/// Gives the whole blocks of a dead range back, behind a header that says so, and returns how many bytes that were. The header
+/// keeps the segment walkable.
+fn punch_range(data: &DataFile, start: u64, len: u32) -> io::Result<u64> {
+    let from = (start + HEADER as u64).next_multiple_of(BLOCK);
+    let to = (start + u64::from(len)) / BLOCK * BLOCK;
+    if from >= to {
+        return Ok(0);
+    }
+    data.file.write_at(&Header::hole(len).encode(), start)?;
+    data.file.punch(from, to - from)?;
+    Ok(to - from)
+}
