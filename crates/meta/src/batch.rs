@@ -1,5 +1,6 @@
 //! What a commit holds.
 
+use crate::{Error, MAX_BATCH, MAX_KEY, Result};
 use bytes::Bytes;
 
 /// How durable a batch is when its ticket has been waited for.
@@ -20,6 +21,17 @@ pub enum Expect {
     Present,
     /// The key has just this value.
     Value(Bytes),
+}
+
+impl Expect {
+    /// Returns whether a key with the value `found` is as expected.
+    pub fn holds(&self, found: Option<&Bytes>) -> bool {
+        match self {
+            Self::Absent => found.is_none(),
+            Self::Present => found.is_some(),
+            Self::Value(value) => found == Some(value),
+        }
+    }
 }
 
 /// Requirements and changes that take effect together or not at all.
@@ -55,5 +67,28 @@ impl Batch {
     pub fn delete(&mut self, key: impl Into<Bytes>) -> &mut Self {
         self.deletes.push(key.into());
         self
+    }
+
+    /// Checks the limits that every engine keeps.
+    pub(crate) fn check(&self) -> Result<()> {
+        let keys =
+            self.requires.iter().map(|(key, _)| key).chain(self.puts.iter().map(|(key, _)| key)).chain(&self.deletes);
+        if let Some(key) = keys.into_iter().find(|key| key.len() > MAX_KEY) {
+            return Err(Error::KeyTooLong { len: key.len() });
+        }
+        let puts = self.puts.iter().map(|(key, value)| key.len() + value.len() + 16).sum::<usize>();
+        let size = puts + self.deletes.iter().map(|key| key.len() + 16).sum::<usize>();
+        if size > MAX_BATCH { Err(Error::BatchTooLarge { size }) } else { Ok(()) }
+    }
+
+    /// Checks the requirements against `get`.
+    pub(crate) fn check_requires(&self, mut get: impl FnMut(&[u8]) -> Result<Option<Bytes>>) -> Result<()> {
+        for (key, expect) in &self.requires {
+            let found = get(key)?;
+            if !expect.holds(found.as_ref()) {
+                return Err(Error::Conflict { key: key.clone() });
+            }
+        }
+        Ok(())
     }
 }

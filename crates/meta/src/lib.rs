@@ -22,6 +22,12 @@ use std::fmt::Debug;
 /// The result of this crate's calls.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// The longest key, in bytes.
+pub const MAX_KEY: usize = 1024;
+
+/// The largest batch, in bytes: its keys and values, and 16 bytes for each change.
+pub const MAX_BATCH: usize = 64 << 20;
+
 /// The direction of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
