@@ -1,0 +1,128 @@
+//! Content: storing pieces of bytes in segments, and reading verified pieces back through one bounded cache.
+
+use crate::error::{Error, Result};
+use crate::record::{Extent, Locator, Piece};
+use bytes::{Bytes, BytesMut};
+use mw_model::Hash;
+use mw_segments::{BlobRef, Owner, Segments};
+use parking_lot::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Content up to this length rides in the log entry, in bytes; larger content is in segments first.
+pub(crate) const RIDE: usize = 8 << 10;
+/// Content up to this length stays in its record when it is folded, in bytes.
+pub(crate) const STAY: usize = 128;
+/// The length of one piece of a mount's write, in bytes.
+pub(crate) const PIECE: usize = 64 << 10;
+
+/// Reads and writes pieces.
+pub(crate) struct Content {
+    segments: Arc<dyn Segments>,
+    cache: Mutex<Cache>,
+}
+
+/// Blobs by identity (address and hash), dropped first-in first-out by weight.
+struct Cache {
+    blobs: HashMap<BlobRef, Bytes>,
+    order: VecDeque<BlobRef>,
+    used: usize,
+    budget: usize,
+}
+
+impl Content {
+    pub(crate) fn new(segments: Arc<dyn Segments>, budget: usize) -> Self {
+        let cache = Cache { blobs: HashMap::new(), order: VecDeque::new(), used: 0, budget };
+        Self { segments, cache: Mutex::new(cache) }
+    }
+
+    /// Returns the cached bytes.
+    pub(crate) fn used(&self) -> usize {
+        self.cache.lock().used
+    }
+
+    /// Stores `bytes` as a blob of `owner`'s.
+    pub(crate) fn store(&self, owner: Owner, bytes: &[u8]) -> Result<Piece> {
+        let blob = self.segments.append(owner, bytes)?;
+        Ok(Piece { hash: blob.hash, len: bytes.len() as u32, locator: Locator::Blob(blob.addr) })
+    }
+
+    /// Makes a piece that rides in the entry.
+    pub(crate) fn ride(bytes: &[u8]) -> Piece {
+        Piece {
+            hash: Hash::of(bytes),
+            len: bytes.len() as u32,
+            locator: Locator::Inline(Bytes::copy_from_slice(bytes)),
+        }
+    }
+
+    /// Cuts `bytes` into pieces of a file that starts at `offset`: riding when all of it is small.
+    pub(crate) fn extents(&self, owner: Owner, offset: u64, bytes: &[u8]) -> Result<Vec<(u64, Extent)>> {
+        if bytes.is_empty() {
+            return Ok(Vec::new());
+        }
+        if bytes.len() <= RIDE {
+            return Ok(vec![(offset, Extent::whole(Self::ride(bytes)))]);
+        }
+        let mut at = offset;
+        let mut extents = Vec::with_capacity(bytes.len() / PIECE + 1);
+        for piece in bytes.chunks(PIECE) {
+            extents.push((at, Extent::whole(self.store(owner, piece)?)));
+            at += piece.len() as u64;
+        }
+        Ok(extents)
+    }
+
+    /// Returns the bytes of an extent.
+    pub(crate) fn read(&self, extent: &Extent) -> Result<Bytes> {
+        let (skip, len) = (extent.skip as usize, extent.len as usize);
+        let (bytes, skip) = match &extent.piece.locator {
+            Locator::Inline(bytes) => (bytes.clone(), skip),
+            Locator::Blob(addr) => (self.blob(&BlobRef { addr: *addr, hash: extent.piece.hash })?, skip),
+            Locator::Within { outer, offset } => (self.blob(outer)?, skip + *offset as usize),
+        };
+        if skip + len > bytes.len() {
+            return Err(Error::corrupt("a piece is shorter than its record says; run `mw fsck`"));
+        }
+        Ok(bytes.slice(skip..skip + len))
+    }
+
+    /// Returns a verified blob.
+    fn blob(&self, blob: &BlobRef) -> Result<Bytes> {
+        if let Some(bytes) = self.cache.lock().blobs.get(blob) {
+            return Ok(bytes.clone());
+        }
+        let bytes = self.segments.read(blob)?;
+        let mut cache = self.cache.lock();
+        if bytes.len() <= cache.budget / 8 && cache.blobs.insert(*blob, bytes.clone()).is_none() {
+            cache.used += bytes.len();
+            cache.order.push_back(*blob);
+            while cache.used > cache.budget
+                && let Some(oldest) = cache.order.pop_front()
+            {
+                let freed = cache.blobs.remove(&oldest).map_or(0, |b| b.len());
+                cache.used -= freed;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Assembles `start..end` of a file from its extents; holes are zeros.
+    pub(crate) fn assemble(&self, extents: &[(u64, Extent)], start: u64, end: u64) -> Result<Bytes> {
+        if let [(at, extent)] = extents
+            && *at <= start
+            && at + u64::from(extent.len) >= end
+        {
+            return self.read(&extent.part((start - at) as u32, (end - start) as u32));
+        }
+        let mut out = BytesMut::zeroed((end - start) as usize);
+        for (at, extent) in extents {
+            let (from, to) = ((*at).max(start), (at + u64::from(extent.len)).min(end));
+            if from < to {
+                let bytes = self.read(&extent.part((from - at) as u32, (to - from) as u32))?;
+                out[(from - start) as usize..(to - start) as usize].copy_from_slice(&bytes);
+            }
+        }
+        Ok(out.freeze())
+    }
+}

@@ -1,0 +1,205 @@
+//! Fold: the overlay is edited into the tree in the background, and content that rode in entries moves to segments.
+//!
+//! Writers go on meanwhile, into a fresh overlay. Small extents that lie end to end in a file are joined into one blob; a file
+//! that was changed while its extents were being joined keeps them as they were, since its new records were planned against
+//! the old ones.
+
+use crate::content::{PIECE, RIDE, STAY};
+use crate::error::Result;
+use crate::layout::{self, Tag};
+use crate::record::{self, Extent, Kind, Locator, Piece};
+use crate::state::State;
+use crate::store::Store;
+use crate::view::{self, Overlay};
+use crate::world::World;
+use bytes::Bytes;
+use mw_meta::{Batch, Durability, Expect};
+use mw_model::{Hash, Ino};
+use mw_segments::BlobRef;
+use mw_tree::{Root, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The edits of a fold, and how to take back the joins of each file.
+struct Plan {
+    edits: BTreeMap<Bytes, Option<Value>>,
+    joins: BTreeMap<Ino, Vec<(Bytes, Option<Value>)>>,
+}
+
+impl Store {
+    /// Folds a world now; does nothing when its state is its root.
+    pub(crate) fn fold(&self, world: &World) -> Result<()> {
+        let _turn = world.folding.lock();
+        self.fold_in_turn(world)
+    }
+
+    /// Folds a world whose `folding` lock the caller holds.
+    pub(crate) fn fold_in_turn(&self, world: &World) -> Result<()> {
+        let (frozen, root, target, state_bytes) = {
+            let mut head = world.head.lock();
+            world.need_alive()?;
+            if head.view.overlay.is_empty() && head.view.frozen.is_none() && head.state.lean.is_empty() {
+                return Ok(());
+            }
+            let newer = std::mem::take(&mut head.view.overlay);
+            // A fold that failed left a frozen overlay: the newer records lie over it.
+            let frozen = match head.view.frozen.take() {
+                Some(older) => newer.union(older),
+                None => newer,
+            };
+            head.view.frozen = Some(frozen.clone());
+            head.bytes = 0;
+            world.publish(&head);
+            (frozen, head.view.root.clone(), world.state_now(&head), head.state_bytes.clone())
+        };
+        let plan = self.plan_fold(world, &frozen)?;
+        let edits: Vec<_> = plan.edits.into_iter().collect();
+        let mut folded = self.tree.edit(&root, &world.salt, world.owner, &edits)?;
+        self.segments.sync()?;
+        let mut undone = BTreeSet::new();
+        loop {
+            let mut head = world.head.lock();
+            let changed = changed_files(&head.view.overlay, &plan.joins)?;
+            let late: BTreeSet<Ino> = changed.difference(&undone).copied().collect();
+            if late.is_empty() {
+                return self.commit_fold(world, &mut head, folded, target, state_bytes);
+            }
+            drop(head);
+            let mut back: Vec<_> = late.iter().flat_map(|ino| plan.joins[ino].iter().cloned()).collect();
+            back.sort_by(|a, b| a.0.cmp(&b.0));
+            folded = self.tree.edit(&folded, &world.salt, world.owner, &back)?;
+            self.segments.sync()?;
+            undone.extend(late);
+        }
+    }
+
+    fn commit_fold(
+        &self,
+        world: &World,
+        head: &mut crate::world::Head,
+        root: Root,
+        target: State,
+        state_bytes: Bytes,
+    ) -> Result<()> {
+        let leaned = target.lean.iter().filter(|range| range.world != world.id).map(|range| range.world);
+        let state = State { root: root.clone(), lean: Vec::new(), ..target.clone() };
+        let bytes = state.encode();
+        let mut batch = Batch::new();
+        batch.require(layout::of(Tag::Alive, world.id), Expect::Present);
+        batch.require(layout::of(Tag::State, world.id), Expect::Value(state_bytes));
+        batch.put(layout::of(Tag::State, world.id), bytes.clone());
+        batch.put(layout::numbered(Tag::History, world.id, state.seq.0), bytes.clone());
+        for ancestor in leaned {
+            batch.delete(layout::numbered(Tag::Pin, ancestor, world.id.0));
+        }
+        head.claim(self, world.owner, &mut batch);
+        self.meta.submit(batch, Durability::Soon)?.wait()?;
+        head.claims.clear();
+        head.state = state;
+        head.state_bytes = bytes;
+        head.view.root = root;
+        head.view.frozen = None;
+        world.publish(head);
+        Ok(())
+    }
+
+    /// Decides what goes into the tree: riding content gets a place in segments, runs of small extents are joined.
+    fn plan_fold(&self, world: &World, frozen: &Overlay) -> Result<Plan> {
+        let mut plan = Plan { edits: BTreeMap::new(), joins: BTreeMap::new() };
+        let mut run: Vec<(Ino, u64, Bytes, Extent)> = Vec::new();
+        for (key, value) in frozen {
+            let next = match value {
+                Some(value) if key.len() == 17 && key[8] == Kind::Extent as u8 => {
+                    let extent = Extent::decode(value)?;
+                    let small = matches!(extent.piece.locator, Locator::Inline(_)) && extent.len as usize <= RIDE;
+                    small.then(|| (view::number(&key[..8]), view::number(&key[9..]), extent))
+                }
+                _ => None,
+            };
+            let Some((ino, at, extent)) = next else {
+                self.place(world, &mut run, &mut plan)?;
+                plan.edits.insert(key.clone(), value.clone());
+                continue;
+            };
+            let follows = run.last().is_some_and(|(i, a, _, e)| i.0 == ino && a + u64::from(e.len) == at);
+            let length: u64 = run.iter().map(|(_, _, _, e)| u64::from(e.len)).sum();
+            if !follows || length + u64::from(extent.len) > PIECE as u64 {
+                self.place(world, &mut run, &mut plan)?;
+            }
+            run.push((Ino(ino), at, key.clone(), extent));
+        }
+        self.place(world, &mut run, &mut plan)?;
+        Ok(plan)
+    }
+
+    /// Gives one run of riding extents its place.
+    fn place(&self, world: &World, run: &mut Vec<(Ino, u64, Bytes, Extent)>, plan: &mut Plan) -> Result<()> {
+        let run = std::mem::take(run);
+        let Some((ino, _, first, head)) = run.first() else { return Ok(()) };
+        if let [(_, _, key, extent)] = &run[..] {
+            let mut extent = extent.clone();
+            if let Locator::Inline(bytes) = &extent.piece.locator
+                && bytes.len() > STAY
+            {
+                extent.piece = self.content.store(world.owner, bytes)?;
+            }
+            plan.edits.insert(key.clone(), Some(extent.encode()));
+            return Ok(());
+        }
+        let mut joined = Vec::new();
+        for (_, _, _, extent) in &run {
+            joined.extend_from_slice(&self.content.read(extent)?);
+        }
+        let piece = if joined.len() <= STAY {
+            crate::content::Content::ride(&joined)
+        } else {
+            self.content.store(world.owner, &joined)?
+        };
+        let outer = piece.blob();
+        let undo = plan.joins.entry(*ino).or_default();
+        let mut offset = 0;
+        for (i, (_, _, key, extent)) in run.iter().enumerate() {
+            undo.push((key.clone(), Some(apart(extent, outer, offset).encode())));
+            offset += extent.len;
+            if i > 0 {
+                plan.edits.insert(key.clone(), None);
+            }
+        }
+        debug_assert_eq!(head.piece.hash, run[0].3.piece.hash);
+        plan.edits.insert(first.clone(), Some(Extent::whole(piece).encode()));
+        Ok(())
+    }
+}
+
+/// Returns a joined extent as it was, with its bytes in the joined blob where that holds all of its piece.
+fn apart(extent: &Extent, outer: Option<BlobRef>, offset: u32) -> Extent {
+    let mut apart = extent.clone();
+    if let Some(outer) = outer
+        && extent.skip == 0
+        && extent.len == extent.piece.len
+    {
+        let hash: Hash = extent.piece.hash;
+        apart.piece = Piece { hash, len: extent.len, locator: Locator::Within { outer, offset } };
+    }
+    apart
+}
+
+/// Returns the files that were joined and whose extents were changed since.
+fn changed_files(overlay: &Overlay, joins: &BTreeMap<Ino, Vec<(Bytes, Option<Value>)>>) -> Result<BTreeSet<Ino>> {
+    let mut late = BTreeSet::new();
+    if joins.len() < overlay.len() {
+        for ino in joins.keys() {
+            let range = record::key(*ino, Kind::Extent, &[])..record::key_after(*ino, Kind::Extent);
+            if overlay.range::<_, Bytes>(range).next().is_some() {
+                late.insert(*ino);
+            }
+        }
+    } else {
+        for (key, _) in overlay {
+            let (ino, kind, _) = record::split(key)?;
+            if kind == Kind::Extent && joins.contains_key(&ino) {
+                late.insert(ino);
+            }
+        }
+    }
+    Ok(late)
+}

@@ -1,0 +1,313 @@
+//! The records of a world's tree: `(inode number, kind, suffix) -> value`, and how each is encoded.
+//!
+//! What is hashed stands in a value's `data`; where content lies stands in its `locator`. FORMAT.md lists every byte.
+
+use crate::error::{Error, Result};
+use bytes::Bytes;
+use mw_model::codec::{Reader, Writer};
+use mw_model::{Attr, FileType, Hash, Ino, Version};
+use mw_segments::{Addr, BlobRef};
+use mw_tree::Value;
+
+/// The kinds of record of one inode, in key order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// The inode itself.
+    Inode = 1,
+    /// What only S3 knows.
+    Object = 2,
+    /// An extended attribute; suffix: its name.
+    Xattr = 3,
+    /// A directory entry; suffix: the raw name, with a trailing `/` for a directory.
+    Entry = 4,
+    /// A piece of content; suffix: the file offset.
+    Extent = 5,
+    /// A name of this inode; suffix: the parent's number and the entry's name.
+    Parent = 6,
+    /// Under inode 0: an inode without a name that somebody had open.
+    Orphan = 7,
+}
+
+/// Makes a record key.
+pub(crate) fn key(ino: Ino, kind: Kind, suffix: &[u8]) -> Bytes {
+    let mut key = Vec::with_capacity(9 + suffix.len());
+    key.extend_from_slice(&ino.0.to_be_bytes());
+    key.push(kind as u8);
+    key.extend_from_slice(suffix);
+    key.into()
+}
+
+/// Returns the first key after all of an inode's records of a kind.
+pub(crate) fn key_after(ino: Ino, kind: Kind) -> Bytes {
+    let mut key = ino.0.to_be_bytes().to_vec();
+    key.push(kind as u8 + 1);
+    key.into()
+}
+
+/// Makes the key of an extent.
+pub(crate) fn extent_key(ino: Ino, offset: u64) -> Bytes {
+    key(ino, Kind::Extent, &offset.to_be_bytes())
+}
+
+/// Makes the key of a parent record.
+pub(crate) fn parent_key(ino: Ino, parent: Ino, name: &[u8]) -> Bytes {
+    let mut suffix = parent.0.to_be_bytes().to_vec();
+    suffix.extend_from_slice(name);
+    key(ino, Kind::Parent, &suffix)
+}
+
+/// Makes the key of an orphan record.
+pub(crate) fn orphan_key(ino: Ino) -> Bytes {
+    key(Ino(0), Kind::Orphan, &ino.0.to_be_bytes())
+}
+
+/// Splits a record key.
+pub(crate) fn split(key: &[u8]) -> Result<(Ino, Kind, &[u8])> {
+    let mut r = Reader::new(key);
+    let ino = Ino(r.u64()?);
+    let kind = match r.u8()? {
+        1 => Kind::Inode,
+        2 => Kind::Object,
+        3 => Kind::Xattr,
+        4 => Kind::Entry,
+        5 => Kind::Extent,
+        6 => Kind::Parent,
+        7 => Kind::Orphan,
+        n => return Err(Error::corrupt(format!("record kind {n} is unknown"))),
+    };
+    Ok((ino, kind, r.0))
+}
+
+/// Makes a value without content.
+pub(crate) fn plain(data: Vec<u8>) -> Value {
+    Value { data: data.into(), locator: Bytes::new(), weight: 0 }
+}
+
+/// An inode as it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Inode {
+    pub kind: FileType,
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+    pub nlink: u32,
+    pub size: u64,
+    /// Bytes that are not holes.
+    pub allocated: u64,
+    pub rdev: u32,
+    pub atime: i64,
+    pub mtime: i64,
+    pub ctime: i64,
+    pub btime: i64,
+    /// The version of the last change of content.
+    pub content: Version,
+    /// A directory that exists only because of keys under it.
+    pub implicit: bool,
+}
+
+impl Inode {
+    /// Makes a fresh inode of one name.
+    pub(crate) fn new(kind: FileType, mode: u32, uid: u32, gid: u32, now: Version) -> Self {
+        let time = now.0 as i64;
+        Self {
+            kind,
+            mode: mode & 0o7777,
+            uid,
+            gid,
+            nlink: if kind == FileType::Directory { 2 } else { 1 },
+            size: 0,
+            allocated: 0,
+            rdev: 0,
+            atime: time,
+            mtime: time,
+            ctime: time,
+            btime: time,
+            content: now,
+            implicit: false,
+        }
+    }
+
+    /// Returns what the inode looks like from outside.
+    pub(crate) fn attr(&self, ino: Ino) -> Attr {
+        Attr {
+            ino,
+            kind: self.kind,
+            mode: self.mode,
+            uid: self.uid,
+            gid: self.gid,
+            nlink: self.nlink,
+            size: self.size,
+            allocated: self.allocated,
+            rdev: self.rdev,
+            atime: self.atime,
+            mtime: self.mtime,
+            ctime: self.ctime,
+            btime: self.btime,
+            content: self.content,
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Value {
+        let mut w = Writer::new();
+        w.u8(1).u8(self.kind.to_u8()).u8(u8::from(self.implicit));
+        w.var(u64::from(self.mode)).var(u64::from(self.uid)).var(u64::from(self.gid)).var(u64::from(self.nlink));
+        w.var(self.size).var(self.allocated).var(u64::from(self.rdev));
+        w.int(self.atime).int(self.mtime).int(self.ctime).int(self.btime).var(self.content.0);
+        plain(w.0)
+    }
+
+    pub(crate) fn decode(value: &Value) -> Result<Self> {
+        let mut r = Reader::new(&value.data);
+        version(&mut r)?;
+        let kind = file_type(r.u8()?)?;
+        let implicit = r.u8()? & 1 != 0;
+        let inode = Self {
+            kind,
+            implicit,
+            mode: r.var32()?,
+            uid: r.var32()?,
+            gid: r.var32()?,
+            nlink: r.var32()?,
+            size: r.var()?,
+            allocated: r.var()?,
+            rdev: r.var32()?,
+            atime: r.int()?,
+            mtime: r.int()?,
+            ctime: r.int()?,
+            btime: r.int()?,
+            content: Version(r.var()?),
+        };
+        r.end()?;
+        Ok(inode)
+    }
+}
+
+/// A directory entry as it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub ino: Ino,
+    pub kind: FileType,
+}
+
+impl Entry {
+    pub(crate) fn encode(&self) -> Value {
+        let mut w = Writer::new();
+        w.u8(1).u64(self.ino.0).u8(self.kind.to_u8());
+        plain(w.0)
+    }
+
+    pub(crate) fn decode(value: &Value) -> Result<Self> {
+        let mut r = Reader::new(&value.data);
+        version(&mut r)?;
+        let entry = Self { ino: Ino(r.u64()?), kind: file_type(r.u8()?)? };
+        r.end()?;
+        Ok(entry)
+    }
+}
+
+/// Where the content of an extent lies. Hashes leave this out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Locator {
+    /// In the record itself.
+    Inline(Bytes),
+    /// A blob of its own.
+    Blob(Addr),
+    /// A part of a larger blob (content that was joined after it was written).
+    Within { outer: BlobRef, offset: u32 },
+}
+
+/// Content stored or staged: its hash, length and place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// The hash of the whole piece.
+    pub hash: Hash,
+    /// The length of the whole piece.
+    pub len: u32,
+    pub locator: Locator,
+}
+
+/// A run of a file's bytes: a part of a piece.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub piece: Piece,
+    /// Where the run starts in the piece.
+    pub skip: u32,
+    /// The length of the run.
+    pub len: u32,
+}
+
+impl Extent {
+    /// Makes the extent of a whole piece.
+    pub(crate) fn whole(piece: Piece) -> Self {
+        Self { len: piece.len, skip: 0, piece }
+    }
+
+    /// Returns the part that starts `from` bytes into the run and is `len` bytes long.
+    pub(crate) fn part(&self, from: u32, len: u32) -> Self {
+        Self { piece: self.piece.clone(), skip: self.skip + from, len }
+    }
+
+    pub(crate) fn encode(&self) -> Value {
+        let mut data = Writer::new();
+        data.u8(1).hash(&self.piece.hash).var(u64::from(self.piece.len));
+        data.var(u64::from(self.skip)).var(u64::from(self.len));
+        let mut locator = Writer::new();
+        match &self.piece.locator {
+            Locator::Inline(bytes) => {
+                locator.u8(0).raw(bytes);
+            }
+            Locator::Blob(addr) => addr.encode(locator.u8(1)),
+            Locator::Within { outer, offset } => {
+                outer.encode(locator.u8(2));
+                locator.var(u64::from(*offset));
+            }
+        }
+        Value { data: data.0.into(), locator: locator.0.into(), weight: u64::from(self.len) }
+    }
+
+    pub(crate) fn decode(value: &Value) -> Result<Self> {
+        let mut r = Reader::new(&value.data);
+        version(&mut r)?;
+        let (hash, whole, skip, len) = (r.hash()?, r.var32()?, r.var32()?, r.var32()?);
+        r.end()?;
+        if u64::from(skip) + u64::from(len) > u64::from(whole) {
+            return Err(Error::corrupt("an extent reaches past its piece; run `mw fsck`"));
+        }
+        let mut r = Reader::new(&value.locator);
+        let locator = match r.u8()? {
+            0 => {
+                let bytes = value.locator.slice(1..);
+                r.0 = &[];
+                Locator::Inline(bytes)
+            }
+            1 => Locator::Blob(Addr::decode(&mut r)?),
+            2 => Locator::Within { outer: BlobRef::decode(&mut r)?, offset: r.var32()? },
+            n => return Err(Error::corrupt(format!("locator kind {n} is unknown"))),
+        };
+        r.end()?;
+        Ok(Self { piece: Piece { hash, len: whole, locator }, skip, len })
+    }
+}
+
+impl Piece {
+    /// Returns the blob that holds the piece, unless it is inline.
+    pub(crate) fn blob(&self) -> Option<BlobRef> {
+        match &self.locator {
+            Locator::Inline(_) => None,
+            Locator::Blob(addr) => Some(BlobRef { addr: *addr, hash: self.hash }),
+            Locator::Within { outer, .. } => Some(*outer),
+        }
+    }
+}
+
+pub(crate) fn version(r: &mut Reader<'_>) -> Result<()> {
+    match r.u8()? {
+        1 => Ok(()),
+        n => Err(Error::corrupt(format!("record version {n} is newer than this program; use a newer `mw`"))),
+    }
+}
+
+pub(crate) fn file_type(n: u8) -> Result<FileType> {
+    FileType::from_u8(n).ok_or_else(|| Error::corrupt(format!("file type {n} is unknown; run `mw fsck`")))
+}

@@ -1,0 +1,146 @@
+//! A session: a world (perhaps at an instant) and a principal. The one thing that a door holds.
+
+use crate::entry::Verb;
+use crate::error::{Error, Result};
+use crate::listener::{Listener, Subscription};
+use crate::principal::{Principal, Role};
+use crate::store::Store;
+use crate::txn::Txn;
+use crate::view::View;
+use crate::world::{Mutation, World};
+use mw_meta::Durability;
+use mw_model::{ErrorKind, Version, WorldId, WorldName};
+use std::sync::Arc;
+
+/// A world and a principal. Cheap to clone.
+#[derive(Clone)]
+pub struct Session {
+    pub(crate) store: Arc<Store>,
+    pub(crate) world: Arc<World>,
+    pub(crate) who: Principal,
+    pub(crate) role: Role,
+    pub(crate) name: WorldName,
+    /// Some: a read-only session of that instant.
+    pub(crate) at: Option<Arc<View>>,
+    pub(crate) origin: u64,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Session({} as {:?} with {})", self.name, self.who, self.role)
+    }
+}
+
+impl Session {
+    pub(crate) fn new(store: Arc<Store>, world: Arc<World>, who: Principal, role: Role) -> Self {
+        let name = WorldName::new(&world.record.read().name)
+            .unwrap_or_else(|rule| unreachable!("a stored name breaks the rules: {rule}"));
+        Self { store, world, who, role, name, at: None, origin: 0 }
+    }
+
+    /// Returns the world's name.
+    pub fn name(&self) -> &WorldName {
+        &self.name
+    }
+
+    /// Returns the world's identity.
+    pub fn world_id(&self) -> WorldId {
+        self.world.id
+    }
+
+    /// Returns who holds the session.
+    pub fn principal(&self) -> &Principal {
+        &self.who
+    }
+
+    /// Returns what the principal may do here.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Returns the store.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Returns the instant of a read-only session.
+    pub fn version(&self) -> Option<Version> {
+        self.at.as_ref().map(|view| view.time)
+    }
+
+    /// Returns this session with changes that are not reported to the listener of the same origin.
+    pub fn with_origin(&self, origin: u64) -> Self {
+        Self { origin, ..self.clone() }
+    }
+
+    /// Subscribes a mount to the world's changes.
+    pub fn subscribe(&self, origin: u64, listener: Arc<dyn Listener>) -> Subscription {
+        self.world.listeners.add(origin, listener)
+    }
+
+    /// Returns the world as this session sees it.
+    pub(crate) fn view(&self) -> View {
+        match &self.at {
+            Some(view) => View::clone(view),
+            None => self.world.view(),
+        }
+    }
+
+    /// Refuses a principal whose role is too small.
+    pub(crate) fn need(&self, role: Role) -> Result<()> {
+        if self.role < role {
+            return Err(Error::new(
+                ErrorKind::Denied,
+                format!("access denied: this needs the role {role} on world {}, the key has {}", self.name, self.role),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses a change through a session that cannot make one.
+    pub(crate) fn need_writable(&self) -> Result<()> {
+        if let Some(view) = &self.at {
+            return Err(Error::new(
+                ErrorKind::ReadOnly,
+                format!("{}@{} is a version and cannot change; fork it to write", self.name, view.time),
+            ));
+        }
+        self.need(Role::Editor)
+    }
+
+    /// Plans and commits one change: `Durable` on return when asked, in the log in any case.
+    pub(crate) fn change<T>(
+        &self,
+        verb: Verb,
+        durability: Durability,
+        plan: impl FnOnce(&mut Txn<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.need_writable()?;
+        let what = Mutation { who: Some(&self.who), verb, durability, origin: self.origin };
+        self.store.mutate(&self.world, &what, plan)
+    }
+
+    /// Makes everything of this world that was done before the call durable.
+    ///
+    /// # Errors
+    /// A sync failed: the store is read-only from now on.
+    pub fn sync(&self) -> Result<()> {
+        let (seq, loose, durable) = {
+            let head = self.world.head.lock();
+            (head.view.seq, head.loose > head.durable, head.durable)
+        };
+        if durable >= seq {
+            return Ok(());
+        }
+        if loose {
+            self.store.segments.sync()?;
+        }
+        let mut batch = mw_meta::Batch::new();
+        batch.put(crate::layout::of(crate::layout::Tag::Mark, self.world.id), seq.0.to_be_bytes().to_vec());
+        self.store.meta.commit(batch, Durability::Durable)?;
+        let mut head = self.world.head.lock();
+        head.durable = head.durable.max(seq);
+        head.marked = head.marked.max(seq);
+        Ok(())
+    }
+}

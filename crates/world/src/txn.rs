@@ -1,0 +1,241 @@
+//! One mutation being planned: a private view that sees its own changes, and the list of what changed.
+//!
+//! A plan decides without touching anything shared; nothing of it exists until the world commits it.
+
+use crate::entry::Verb;
+use crate::error::{Error, Result};
+use crate::listener::Changed;
+use crate::record::{self, Entry, Extent, Inode, Kind};
+use crate::view::{self, View};
+use bytes::Bytes;
+use mw_model::{ErrorKind, Ino, Version};
+use mw_tree::{Root, Value};
+use std::collections::BTreeMap;
+
+/// A mutation being planned.
+pub(crate) struct Txn<'a> {
+    /// The world as this mutation sees it, its own changes included.
+    pub view: View,
+    /// The entry's time: strictly after every earlier one.
+    pub now: Version,
+    /// The path or key that history shows.
+    pub path: Option<Bytes>,
+    /// What history shows beside it.
+    pub note: String,
+    /// The verb that history shows.
+    pub verb: Verb,
+    /// "The root becomes this", before the changes.
+    pub root: Option<Root>,
+    pub changes: BTreeMap<Bytes, Option<Value>>,
+    pub notices: Vec<Changed>,
+    /// More records for the same commit.
+    pub meta: mw_meta::Batch,
+    /// Commit even when nothing changed.
+    pub force: bool,
+    /// Whether a new value refers to bytes in segments.
+    pub segments: bool,
+    fresh: &'a mut dyn FnMut() -> Result<Ino>,
+    opens: &'a dyn Fn(Ino) -> bool,
+}
+
+impl<'a> Txn<'a> {
+    pub(crate) fn new(
+        view: View,
+        now: Version,
+        verb: Verb,
+        fresh: &'a mut dyn FnMut() -> Result<Ino>,
+        opens: &'a dyn Fn(Ino) -> bool,
+    ) -> Self {
+        Self {
+            view,
+            now,
+            verb,
+            path: None,
+            note: String::new(),
+            root: None,
+            changes: BTreeMap::new(),
+            notices: Vec::new(),
+            meta: mw_meta::Batch::new(),
+            force: false,
+            segments: false,
+            fresh,
+            opens,
+        }
+    }
+
+    /// The entry's time as an inode's.
+    pub(crate) fn time(&self) -> i64 {
+        self.now.0 as i64
+    }
+
+    /// Returns a new inode number.
+    pub(crate) fn fresh(&mut self) -> Result<Ino> {
+        (self.fresh)()
+    }
+
+    /// Returns whether somebody has the inode open or otherwise in use.
+    pub(crate) fn in_use(&self, ino: Ino) -> bool {
+        (self.opens)(ino)
+    }
+
+    /// Sets a record.
+    pub(crate) fn put(&mut self, key: Bytes, value: Value) {
+        self.view.overlay.insert(key.clone(), Some(value.clone()));
+        self.changes.insert(key, Some(value));
+    }
+
+    /// Removes a record.
+    pub(crate) fn remove(&mut self, key: Bytes) {
+        self.view.overlay.insert(key.clone(), None);
+        self.changes.insert(key, None);
+    }
+
+    /// Sets an inode and tells the mounts.
+    pub(crate) fn put_inode(&mut self, ino: Ino, inode: &Inode) {
+        self.put(record::key(ino, Kind::Inode, &[]), inode.encode());
+        self.notices.push(Changed::Inode(ino));
+    }
+
+    /// Sets an entry and its child's parent record, and tells the mounts. `name` is raw (a directory's ends in `/`).
+    pub(crate) fn put_entry(&mut self, parent: Ino, name: &[u8], entry: Entry) {
+        self.put(record::key(parent, Kind::Entry, name), entry.encode());
+        self.put(record::parent_key(entry.ino, parent, name), record::plain(vec![1]));
+        self.notice_entry(parent, name);
+    }
+
+    /// Removes an entry and its child's parent record, and tells the mounts.
+    pub(crate) fn remove_entry(&mut self, parent: Ino, name: &[u8], child: Ino) {
+        self.remove(record::key(parent, Kind::Entry, name));
+        self.remove(record::parent_key(child, parent, name));
+        self.notice_entry(parent, name);
+    }
+
+    fn notice_entry(&mut self, parent: Ino, name: &[u8]) {
+        let name = Bytes::copy_from_slice(name.strip_suffix(b"/").unwrap_or(name));
+        self.notices.push(Changed::Entry { parent, name });
+    }
+
+    /// Moves a directory's times.
+    pub(crate) fn touch_dir(&mut self, dir: Ino) -> Result<()> {
+        let mut inode = self.view.inode(dir)?;
+        inode.mtime = self.time();
+        inode.ctime = self.time();
+        self.put_inode(dir, &inode);
+        Ok(())
+    }
+
+    /// Removes every extent, or part of one, in `start..end` of a file; returns the bytes that were not holes.
+    pub(crate) fn clear_extents(&mut self, ino: Ino, start: u64, end: u64) -> Result<u64> {
+        let mut cleared = 0;
+        for (at, extent) in self.view.extents(ino, start, end)? {
+            let stop = at + u64::from(extent.len);
+            cleared += stop.min(end) - at.max(start);
+            if at < start {
+                self.put_extent(ino, at, &extent.part(0, (start - at) as u32));
+            } else {
+                self.remove(record::extent_key(ino, at));
+            }
+            if stop > end {
+                let part = extent.part((end - at) as u32, (stop - end) as u32);
+                self.put_extent(ino, end, &part);
+            }
+        }
+        Ok(cleared)
+    }
+
+    /// Sets an extent.
+    pub(crate) fn put_extent(&mut self, ino: Ino, offset: u64, extent: &Extent) {
+        self.segments |= extent.piece.blob().is_some();
+        self.put(record::extent_key(ino, offset), extent.encode());
+    }
+
+    /// Removes all records of an inode.
+    pub(crate) fn drop_inode(&mut self, ino: Ino) -> Result<()> {
+        let (start, mut end) = (ino.0.to_be_bytes().to_vec(), ino.0.to_be_bytes().to_vec());
+        end.push(u8::MAX);
+        for item in self.view.scan(start.into(), end.into()) {
+            self.remove(item?.0);
+        }
+        Ok(())
+    }
+
+    /// Takes one name from an inode: without a last name it goes, or becomes an orphan while somebody has it open.
+    pub(crate) fn unlink_inode(&mut self, ino: Ino) -> Result<()> {
+        let Some(mut inode) = self.view.find_inode(ino)? else { return Ok(()) };
+        let names = if inode.kind == mw_model::FileType::Directory { 0 } else { inode.nlink.saturating_sub(1) };
+        if names > 0 || self.in_use(ino) {
+            inode.nlink = names;
+            inode.ctime = self.time();
+            self.put_inode(ino, &inode);
+            if names == 0 {
+                self.put(record::orphan_key(ino), record::plain(vec![1]));
+            }
+            return Ok(());
+        }
+        self.drop_inode(ino)?;
+        self.notices.push(Changed::Inode(ino));
+        Ok(())
+    }
+
+    /// Returns whether a directory has no entry at all.
+    pub(crate) fn is_empty_dir(&self, dir: Ino) -> Result<bool> {
+        self.view.entries(dir, &[]).next().transpose().map(|e| e.is_none())
+    }
+
+    /// Returns the parent of a directory and its raw name there; none for the root.
+    pub(crate) fn parent_of(&self, ino: Ino) -> Result<Option<(Ino, Bytes)>> {
+        parent_of(&self.view, ino)
+    }
+
+    /// Removes implicit directories from `dir` upwards that hold no key any more, unless somebody uses them.
+    pub(crate) fn prune_implicit(&mut self, mut dir: Ino) -> Result<()> {
+        while dir != Ino::ROOT {
+            let inode = self.view.inode(dir)?;
+            if !inode.implicit || self.in_use(dir) || !self.is_empty_dir(dir)? {
+                break;
+            }
+            let Some((parent, name)) = self.parent_of(dir)? else { break };
+            self.remove_entry(parent, &name, dir);
+            self.drop_inode(dir)?;
+            self.notices.push(Changed::Inode(dir));
+            let mut above = self.view.inode(parent)?;
+            above.nlink = above.nlink.saturating_sub(1).max(2);
+            above.mtime = self.time();
+            above.ctime = self.time();
+            self.put_inode(parent, &above);
+            dir = parent;
+        }
+        Ok(())
+    }
+
+    /// Makes an implicit directory explicit, because somebody asked for it or changed it.
+    pub(crate) fn make_explicit(&mut self, dir: Ino) -> Result<()> {
+        let mut inode = self.view.inode(dir)?;
+        if inode.implicit {
+            inode.implicit = false;
+            self.put_inode(dir, &inode);
+        }
+        Ok(())
+    }
+
+    /// Refuses an inode that is not a directory.
+    pub(crate) fn need_dir(&self, ino: Ino) -> Result<Inode> {
+        let inode = self.view.inode(ino)?;
+        if inode.kind != mw_model::FileType::Directory {
+            return Err(Error::new(ErrorKind::NotDirectory, format!("inode {ino} is not a directory")));
+        }
+        Ok(inode)
+    }
+}
+
+/// Returns one parent of an inode and the raw name it has there.
+pub(crate) fn parent_of(view: &View, ino: Ino) -> Result<Option<(Ino, Bytes)>> {
+    match view.kind(ino, Kind::Parent).next().transpose()? {
+        None => Ok(None),
+        Some((key, _)) => {
+            let (_, _, suffix) = record::split(&key)?;
+            let (number, _) = suffix.split_at_checked(8).ok_or_else(|| Error::corrupt("a parent record is short"))?;
+            Ok(Some((Ino(view::number(number)), key.slice(17..))))
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! A world at one instant: a root and the records changed after it. Immutable and cheap to clone.
+//!
+//! A read asks the overlay first, then the frozen overlay (which a fold is writing into the tree), then the tree.
+
+use crate::error::{Error, Result};
+use crate::record::{self, Entry, Extent, Inode, Kind};
+use bytes::Bytes;
+use mw_model::{ErrorKind, Ino, Seq, Version};
+use mw_tree::{Root, Scan, Tree, Value};
+use std::iter::Peekable;
+use std::ops::Bound;
+
+/// Changed records: a value, or a tombstone.
+pub(crate) type Overlay = imbl::OrdMap<Bytes, Option<Value>>;
+
+/// A world at one instant.
+#[derive(Clone)]
+pub(crate) struct View {
+    pub tree: Tree,
+    pub root: Root,
+    pub frozen: Option<Overlay>,
+    pub overlay: Overlay,
+    /// The last entry that the view holds.
+    pub seq: Seq,
+    /// That entry's time.
+    pub time: Version,
+}
+
+impl View {
+    /// Returns a record.
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        if let Some(value) = self.overlay.get(key) {
+            return Ok(value.clone());
+        }
+        if let Some(value) = self.frozen.as_ref().and_then(|frozen| frozen.get(key)) {
+            return Ok(value.clone());
+        }
+        Ok(self.tree.get(&self.root, key)?)
+    }
+
+    /// Returns the last record of `start <= key < end`.
+    pub(crate) fn last(&self, start: Bytes, mut end: Bytes) -> Result<Option<(Bytes, Value)>> {
+        while start < end {
+            let range = (Bound::Included(start.clone()), Bound::Excluded(end.clone()));
+            let mut best: Option<(Bytes, Option<Value>)> = None;
+            for overlay in std::iter::once(&self.overlay).chain(self.frozen.as_ref()) {
+                if let Some((key, value)) = overlay.range::<_, Bytes>(range.clone()).next_back()
+                    && best.as_ref().is_none_or(|(b, _)| key > b)
+                {
+                    best = Some((key.clone(), value.clone()));
+                }
+            }
+            if let Some(item) = self.tree.scan(&self.root, range).next_back() {
+                let (key, value) = item?;
+                if best.as_ref().is_none_or(|(b, _)| key > *b) {
+                    best = Some((key, Some(value)));
+                }
+            }
+            match best {
+                Some((key, Some(value))) => return Ok(Some((key, value))),
+                Some((key, None)) => end = key,
+                None => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Walks the records of `start <= key < end`.
+    pub(crate) fn scan(&self, start: Bytes, end: Bytes) -> Records {
+        self.range((Bound::Included(start), Bound::Excluded(end)))
+    }
+
+    /// Walks the records of a range.
+    pub(crate) fn range(&self, range: (Bound<Bytes>, Bound<Bytes>)) -> Records {
+        let empty = match (&range.0, &range.1) {
+            (Bound::Included(a), Bound::Excluded(b)) | (Bound::Excluded(a), Bound::Included(b)) => a >= b,
+            (Bound::Included(a), Bound::Included(b)) => a > b,
+            (Bound::Excluded(a), Bound::Excluded(b)) => a >= b,
+            _ => false,
+        };
+        let layer = |overlay: &Overlay| Layer { overlay: overlay.clone(), next: if empty { None } else { Some(range.clone()) } };
+        let layers = std::iter::once(&self.overlay).chain(self.frozen.as_ref()).map(|o| layer(o).peekable()).collect();
+        let tree = (!empty).then(|| self.tree.scan(&self.root, range.clone()).peekable());
+        Records { layers, tree }
+    }
+
+    /// Returns an inode, if it is there.
+    pub(crate) fn find_inode(&self, ino: Ino) -> Result<Option<Inode>> {
+        self.get(&record::key(ino, Kind::Inode, &[]))?.map(|v| Inode::decode(&v)).transpose()
+    }
+
+    /// Returns an inode.
+    pub(crate) fn inode(&self, ino: Ino) -> Result<Inode> {
+        self.find_inode(ino)?.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("inode {ino} does not exist")))
+    }
+
+    /// Returns the entry with the raw name `name` (a directory's has a trailing `/`).
+    pub(crate) fn entry(&self, parent: Ino, name: &[u8]) -> Result<Option<Entry>> {
+        self.get(&record::key(parent, Kind::Entry, name))?.map(|v| Entry::decode(&v)).transpose()
+    }
+
+    /// Walks the entries of a directory whose raw names are at or after `from`.
+    pub(crate) fn entries(&self, parent: Ino, from: &[u8]) -> impl Iterator<Item = Result<(Bytes, Entry)>> + use<> {
+        self.scan(record::key(parent, Kind::Entry, from), record::key_after(parent, Kind::Entry))
+            .map(|item| item.and_then(|(key, value)| Ok((key.slice(9..), Entry::decode(&value)?))))
+    }
+
+    /// Returns the extents that overlap `start..end` of a file, in order.
+    pub(crate) fn extents(&self, ino: Ino, start: u64, end: u64) -> Result<Vec<(u64, Extent)>> {
+        let mut found = Vec::new();
+        // The extent that begins before `start` may reach into the range.
+        if let Some((key, value)) = self.last(record::extent_key(ino, 0), record::extent_key(ino, start))? {
+            let (at, extent) = (offset_of(&key)?, Extent::decode(&value)?);
+            if at + u64::from(extent.len) > start {
+                found.push((at, extent));
+            }
+        }
+        for item in self.scan(record::extent_key(ino, start), record::extent_key(ino, end)) {
+            let (key, value) = item?;
+            found.push((offset_of(&key)?, Extent::decode(&value)?));
+        }
+        Ok(found)
+    }
+
+    /// Walks all records of one kind of an inode.
+    pub(crate) fn kind(&self, ino: Ino, kind: Kind) -> Records {
+        self.scan(record::key(ino, kind, &[]), record::key_after(ino, kind))
+    }
+}
+
+/// Returns the file offset in an extent's key.
+pub(crate) fn offset_of(key: &[u8]) -> Result<u64> {
+    let (_, _, suffix) = record::split(key)?;
+    let eight: [u8; 8] = suffix.try_into().map_err(|_| Error::corrupt("an extent's key has the wrong length"))?;
+    Ok(u64::from_be_bytes(eight))
+}
+
+/// One overlay, walked lazily: each step seeks, so that the walk owns its map and needs no lifetime.
+struct Layer {
+    overlay: Overlay,
+    next: Option<(Bound<Bytes>, Bound<Bytes>)>,
+}
+
+impl Iterator for Layer {
+    type Item = (Bytes, Option<Value>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let range = self.next.take()?;
+        let (key, value) = self.overlay.range::<_, Bytes>(range.clone()).next().map(|(k, v)| (k.clone(), v.clone()))?;
+        self.next = shrink(Bound::Excluded(key.clone()), range.1);
+        Some((key, value))
+    }
+}
+
+/// Returns the range unless it is empty (a map panics when asked for an inverted range).
+fn shrink(start: Bound<Bytes>, end: Bound<Bytes>) -> Option<(Bound<Bytes>, Bound<Bytes>)> {
+    let open = match (&start, &end) {
+        (Bound::Excluded(a), Bound::Excluded(b) | Bound::Included(b)) | (Bound::Included(a), Bound::Excluded(b)) => a < b,
+        (Bound::Included(a), Bound::Included(b)) => a <= b,
+        _ => true,
+    };
+    open.then_some((start, end))
+}
+
+/// The records of a range, merged from all layers; tombstones are left out.
+pub(crate) struct Records {
+    /// Newest first.
+    layers: Vec<Peekable<Layer>>,
+    tree: Option<Peekable<Scan>>,
+}
+
+impl Iterator for Records {
+    type Item = Result<(Bytes, Value)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let mut least: Option<Bytes> = None;
+            for layer in &mut self.layers {
+                if let Some((key, _)) = layer.peek()
+                    && least.as_ref().is_none_or(|l| key < l)
+                {
+                    least = Some(key.clone());
+                }
+            }
+            match self.tree.as_mut().and_then(Peekable::peek) {
+                Some(Ok((key, _))) if least.as_ref().is_none_or(|l| key < l) => {
+                    return self.tree.as_mut()?.next().map(|r| r.map_err(Error::from));
+                }
+                Some(Err(_)) => return self.tree.take()?.next().map(|r| r.map_err(Error::from)),
+                _ => {}
+            }
+            let key = least?;
+            let mut winner: Option<Option<Value>> = None;
+            for layer in &mut self.layers {
+                if let Some((_, value)) = layer.next_if(|(k, _)| *k == key) {
+                    winner.get_or_insert(value);
+                }
+            }
+            if let Some(tree) = &mut self.tree {
+                tree.next_if(|r| r.as_ref().is_ok_and(|(k, _)| *k == key));
+            }
+            if let Some(Some(value)) = winner {
+                return Some(Ok((key, value)));
+            }
+        }
+    }
+}
+
+/// Reads eight bytes as a number.
+pub(crate) fn number(eight: &[u8]) -> u64 {
+    eight.iter().fold(0, |n, b| n << 8 | u64::from(*b))
+}

@@ -1,0 +1,345 @@
+//! An open world: the head of its log, the view that readers see, and the one way to change it.
+//!
+//! Invariant: an entry is in `meta` (in order, all or nothing) before any reader sees it. Writers of one world take turns;
+//! readers take a view and are never blocked by a writer.
+
+use crate::entry::{Entry, Verb};
+use crate::error::{Error, Result};
+use crate::layout::{self, Tag};
+use crate::listener::{Changed, Listeners};
+use crate::principal::Principal;
+use crate::record;
+use crate::state::State;
+use crate::store::Store;
+use crate::txn::Txn;
+use crate::view::View;
+use bytes::Bytes;
+use mw_meta::{Batch, Durability, Expect};
+use mw_model::codec::{Reader, Writer};
+use mw_model::{ErrorKind, Hash, Ino, Seq, Version, WorldId};
+use mw_segments::{Claim, Owner};
+use mw_tree::Salt;
+use parking_lot::{Mutex, RwLock};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A world as it is stored: what does not change with its content.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WorldRecord {
+    pub name: String,
+    pub created: u64,
+    /// The key that made it, which has the role of admin in it.
+    pub owner: String,
+    /// The base: its id, its name then, and the version of the fork point.
+    pub parent: Option<(WorldId, String, Version)>,
+    pub expires: Option<u64>,
+    pub run: Option<String>,
+    pub salt: [u8; 16],
+    pub versioned: bool,
+}
+
+impl WorldRecord {
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut w = Writer::new();
+        w.u8(1).str(&self.name).var(self.created).str(&self.owner);
+        match &self.parent {
+            Some((id, name, at)) => w.u8(1).u64(id.0).str(name).var(at.0),
+            None => w.u8(0),
+        };
+        w.var(self.expires.unwrap_or(0)).str(self.run.as_deref().unwrap_or("")).raw(&self.salt);
+        w.u8(u8::from(self.versioned));
+        w.0.into()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut r = Reader::new(bytes);
+        record::version(&mut r)?;
+        let (name, created, owner) = (r.str()?.to_owned(), r.var()?, r.str()?.to_owned());
+        let parent =
+            if r.u8()? == 1 { Some((WorldId(r.u64()?), r.str()?.to_owned(), Version(r.var()?))) } else { None };
+        let expires = Some(r.var()?).filter(|t| *t != 0);
+        let run = Some(r.str()?.to_owned()).filter(|t| !t.is_empty());
+        let mut salt = [0; 16];
+        salt.copy_from_slice(r.take(16)?);
+        let versioned = r.u8()? == 1;
+        r.end()?;
+        Ok(Self { name, created, owner, parent, expires, run, salt, versioned })
+    }
+}
+
+/// The value of the `Alive` record.
+pub(crate) fn alive_value(shared_out: bool) -> Bytes {
+    Bytes::from_static(if shared_out { &[1, 1] } else { &[1, 0] })
+}
+
+/// An open world.
+pub(crate) struct World {
+    pub id: WorldId,
+    pub salt: Salt,
+    /// Who owns what this process appends for the world.
+    pub owner: Owner,
+    pub record: RwLock<WorldRecord>,
+    pub head: Mutex<Head>,
+    published: RwLock<View>,
+    /// How often each inode is open.
+    pub opens: Mutex<HashMap<Ino, u32>>,
+    pub listeners: Arc<Listeners>,
+    /// One fold, promote, rebase or revert at a time. Taken before `head`.
+    pub folding: Mutex<()>,
+    pub dead: AtomicBool,
+}
+
+/// The end of a world's log, and what the next entry needs to know.
+pub(crate) struct Head {
+    pub view: View,
+    pub state: State,
+    /// The state's bytes as they are in `meta`: a new state requires them unchanged.
+    pub state_bytes: Bytes,
+    /// The chain hash of the last entry.
+    pub chain: Hash,
+    /// Whether another world may refer to this one's bytes.
+    pub shared_out: bool,
+    /// No entry may be at or before this time.
+    pub floor: Version,
+    /// The weight of the overlay, in bytes.
+    pub bytes: usize,
+    /// The last entry that refers to bytes in segments which may not be synced.
+    pub loose: Seq,
+    /// Everything up to here is durable.
+    pub durable: Seq,
+    /// The mark that `meta` holds.
+    pub marked: Seq,
+    /// Claims of a batch that failed: they go into the next one.
+    pub claims: Vec<Claim>,
+}
+
+impl World {
+    pub(crate) fn new(id: WorldId, record: WorldRecord, owner: Owner, head: Head) -> Self {
+        Self {
+            id,
+            salt: Salt(record.salt),
+            owner,
+            record: RwLock::new(record),
+            published: RwLock::new(head.view.clone()),
+            head: Mutex::new(head),
+            opens: Mutex::new(HashMap::new()),
+            listeners: Arc::new(Listeners::default()),
+            folding: Mutex::new(()),
+            dead: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the world as it is now.
+    pub(crate) fn view(&self) -> View {
+        self.published.read().clone()
+    }
+
+    /// Shows readers the head's view.
+    pub(crate) fn publish(&self, head: &Head) {
+        let fresh = head.view.clone();
+        let old = std::mem::replace(&mut *self.published.write(), fresh);
+        drop(old);
+    }
+
+    /// Refuses a world that was deleted while this handle was open.
+    pub(crate) fn need_alive(&self) -> Result<()> {
+        if self.dead.load(Ordering::Acquire) {
+            return Err(Error::new(ErrorKind::NotFound, format!("world {} was deleted", self.record.read().name)));
+        }
+        Ok(())
+    }
+
+    /// Returns whether somebody has the inode open, or a mount uses it.
+    pub(crate) fn in_use(&self, ino: Ino) -> bool {
+        self.opens.lock().contains_key(&ino)
+    }
+
+    /// Returns whether an implicit directory must stay for a mount's sake.
+    pub(crate) fn dir_in_use(&self, ino: Ino) -> bool {
+        self.in_use(ino) || (self.listeners.any() && self.listeners.uses(ino))
+    }
+
+    /// Returns the state of this world at its head.
+    pub(crate) fn state_now(&self, head: &Head) -> State {
+        head.state.upto(self.id, head.view.seq, head.view.time, head.chain)
+    }
+}
+
+impl Head {
+    /// Returns the time of the next entry.
+    pub(crate) fn next_time(&self, now: u64) -> Version {
+        Version(now.max(self.view.time.0 + 1).max(self.floor.0 + 1))
+    }
+
+    /// Adds the claims that this world's new bytes need.
+    pub(crate) fn claim(&mut self, store: &Store, owner: Owner, batch: &mut Batch) {
+        self.claims.extend(store.segments.claims(owner));
+        for claim in &self.claims {
+            batch.put(layout::segment(claim.segment), encode_claim(claim));
+        }
+    }
+
+    /// Adds the mark when it has moved.
+    pub(crate) fn mark(&mut self, world: WorldId, upto: Seq, batch: &mut Batch) {
+        if upto > self.marked {
+            batch.put(layout::of(Tag::Mark, world), upto.0.to_be_bytes().to_vec());
+            self.marked = upto;
+        }
+    }
+}
+
+pub(crate) fn encode_claim(claim: &Claim) -> Bytes {
+    let mut w = Writer::new();
+    w.u8(1).u64(claim.owner.world.0).u64(claim.owner.incarnation.0).var(u64::from(claim.used));
+    w.0.into()
+}
+
+/// Requires the key as it was presented; the store's own doings have none.
+pub(crate) fn require_key(batch: &mut Batch, who: Option<&Principal>) {
+    if let Some(who) = who {
+        batch.require(layout::raw(Tag::Key, who.key_id().as_bytes()), Expect::Value(who.0.bytes.clone()));
+    }
+}
+
+/// What a mutation is, beside its plan.
+pub(crate) struct Mutation<'a> {
+    pub who: Option<&'a Principal>,
+    pub verb: Verb,
+    pub durability: Durability,
+    pub origin: u64,
+}
+
+impl Store {
+    /// Plans and commits one entry. The plan runs alone; if it fails, or changes nothing, nothing is committed.
+    pub(crate) fn mutate<T>(
+        &self,
+        world: &World,
+        what: &Mutation<'_>,
+        plan: impl FnOnce(&mut Txn<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut head = world.head.lock();
+        let (out, done) = self.mutate_locked(world, &mut head, what, plan)?;
+        let Some(done) = done else { return Ok(out) };
+        let heavy = head.bytes >= self.options.fold_bytes;
+        let loose = head.loose > head.durable;
+        drop(head);
+        self.finish(world, done.ticket, what.durability, loose, done.seq)?;
+        world.listeners.tell(what.origin, &done.notices);
+        if heavy {
+            self.fold_soon(world);
+        }
+        Ok(out)
+    }
+
+    /// Waits until entry `seq` is as durable as was asked: content first, then the log.
+    pub(crate) fn finish(
+        &self,
+        world: &World,
+        ticket: Box<dyn mw_meta::Ticket>,
+        durability: Durability,
+        loose: bool,
+        seq: Seq,
+    ) -> Result<()> {
+        if durability == Durability::Soon {
+            return Ok(());
+        }
+        if loose {
+            self.segments.sync()?;
+        }
+        ticket.wait()?;
+        let mut head = world.head.lock();
+        head.durable = head.durable.max(seq);
+        Ok(())
+    }
+
+    /// Plans and submits one entry under the head's lock.
+    pub(crate) fn mutate_locked<T>(
+        &self,
+        world: &World,
+        head: &mut Head,
+        what: &Mutation<'_>,
+        plan: impl FnOnce(&mut Txn<'_>) -> Result<T>,
+    ) -> Result<(T, Option<Done>)> {
+        world.need_alive()?;
+        let now = head.next_time(self.env.now());
+        let mut fresh = || self.fresh_ino();
+        let opens = |ino: Ino| world.in_use(ino);
+        let mut txn = Txn::new(head.view.clone(), now, what.verb, &mut fresh, &opens);
+        let out = plan(&mut txn)?;
+        let Txn { mut view, path, note, verb, root, changes, notices, meta, force, segments, .. } = txn;
+        if changes.is_empty() && root.is_none() && !force {
+            return Ok((out, None));
+        }
+        let seq = Seq(head.view.seq.0 + 1);
+        let weight: usize =
+            changes.iter().map(|(k, v)| k.len() + 96 + v.as_ref().map_or(0, |v| v.data.len() + v.locator.len())).sum();
+        let entry = Entry {
+            seq,
+            time: now,
+            key: what.who.map_or_else(String::new, |w| w.key_id().to_owned()),
+            run: what.who.and_then(|w| w.run().map(str::to_owned)),
+            verb,
+            path,
+            note,
+            root,
+            changes: changes.into_iter().collect(),
+            previous: head.chain,
+        };
+        let mut batch = meta;
+        batch.require(layout::of(Tag::Alive, world.id), Expect::Present);
+        batch.require(layout::log(world.id, seq), Expect::Absent);
+        require_key(&mut batch, what.who);
+        batch.put(layout::log(world.id, seq), entry.encode());
+        if segments {
+            head.claim(self, world.owner, &mut batch);
+        }
+        let durable = head.durable;
+        head.mark(world.id, durable, &mut batch);
+        let ticket = self.submit_for(world, what.who, batch, what.durability)?;
+        if segments {
+            head.claims.clear();
+            head.loose = seq;
+        }
+        view.seq = seq;
+        view.time = now;
+        head.view = view;
+        head.chain = entry.chain();
+        head.bytes += weight;
+        world.publish(head);
+        Ok((out, Some(Done { ticket, seq, notices })))
+    }
+
+    /// Submits a batch and says, when it is refused, which of its requirements fell.
+    pub(crate) fn submit_for(
+        &self,
+        world: &World,
+        who: Option<&Principal>,
+        batch: Batch,
+        durability: Durability,
+    ) -> Result<Box<dyn mw_meta::Ticket>> {
+        match self.meta.submit(batch, durability) {
+            Ok(ticket) => Ok(ticket),
+            Err(e) if e.kind() == ErrorKind::Conflict => {
+                if let Some(who) = who
+                    && self.meta.get(&layout::raw(Tag::Key, who.key_id().as_bytes()))? != Some(who.0.bytes.clone())
+                {
+                    return Err(Error::new(ErrorKind::Denied, "access denied: this key was revoked or changed"));
+                }
+                if self.meta.get(&layout::of(Tag::Alive, world.id))?.is_none() {
+                    world.dead.store(true, Ordering::Release);
+                    world.need_alive()?;
+                }
+                Err(Error::caused(ErrorKind::Conflict, "another change came first; try again", e))
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+/// A submitted entry.
+pub(crate) struct Done {
+    pub ticket: Box<dyn mw_meta::Ticket>,
+    pub seq: Seq,
+    pub notices: Vec<Changed>,
+}
