@@ -5,6 +5,7 @@
 //! - [`blob`]: the header and codec of one blob;
 //! - [`local`]: the default engine: a few large files carved into segments;
 //! - [`memory`]: for tests;
+//! - `walk`: finding blobs by their headers alone;
 //! - [`chunk`]: cutting large contents by content (FastCDC);
 //! - [`conformance`]: the contract as a test suite, run against every engine.
 

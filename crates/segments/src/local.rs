@@ -319,14 +319,15 @@ impl Segments for Local {
             self.cursors.with(*owner, |cursor| cursor.forget(*id));
         }
         // Nobody can be given this space before it is released, so that a hole never swallows new bytes.
-        for (id, _) in &gone {
-            if let Some(data) = self.file(*id)
-                && let Err(error) = data.file.punch(id.offset(), id.size())
+        for hole in Hole::cover(segments) {
+            if let Some(data) = self.files.read().get(usize::from(hole.file)).cloned()
+                && let Err(error) = data.file.punch(hole.from, hole.to - hole.from)
             {
-                tracing::warn!(segment = %id, %error, "the space of a freed segment is not given back, only reused");
+                tracing::warn!(?hole, %error, "the space of freed segments is not given back, only reused");
             }
-            self.space.lock().release(*id);
         }
+        let mut space = self.space.lock();
+        segments.iter().for_each(|id| space.release(*id));
         Ok(segments.iter().map(|id| id.size()).sum())
     }
 
@@ -359,6 +360,30 @@ impl Segments for Local {
 
     fn syncs(&self) -> u64 {
         self.sync.rounds()
+    }
+}
+
+/// A range of a file, in bytes, that is to be given back.
+#[derive(Debug)]
+struct Hole {
+    file: u16,
+    from: u64,
+    to: u64,
+}
+
+impl Hole {
+    /// Returns the fewest holes that cover `segments`: each costs the file system a transaction.
+    fn cover(segments: &[SegmentId]) -> Vec<Self> {
+        let mut sorted = segments.to_vec();
+        sorted.sort_unstable();
+        let mut holes: Vec<Self> = Vec::new();
+        for id in sorted {
+            match holes.last_mut().filter(|hole| hole.file == id.file() && hole.to == id.offset()) {
+                Some(hole) => hole.to += id.size(),
+                None => holes.push(Self { file: id.file(), from: id.offset(), to: id.offset() + id.size() }),
+            }
+        }
+        holes
     }
 }
 
