@@ -5,7 +5,7 @@
 //! rule open, the choice made is written beside the code that makes it. Only for tests.
 //!
 //! - [`tree`]: one world at one instant: directories, files, links, attributes;
-//! - `s3` and `posix`: the verbs of the two doors on a [`Tree`];
+//! - `s3` and `posix`: what the two doors do to a [`Tree`]; `verbs`: the one place that tells their verbs apart;
 //! - [`flat`]: a tree as a map from path to item, and the difference of two;
 //! - [`merge`]: the three-way merge of such maps;
 //! - [`model`]: worlds by name, with history, forks, snapshots, promote;
@@ -24,6 +24,7 @@ mod posix;
 pub mod rng;
 mod s3;
 pub mod tree;
+mod verbs;
 
 pub use flat::{Change, Flat, Item};
 pub use generate::{random_key, random_name, random_op, random_verb};

@@ -4,10 +4,10 @@
 //! put something on a hidden object is `AlreadyExists`. A mount that changes the entries or attributes of an implicit directory
 //! is using it: it becomes explicit, so that it does not vanish under a program that saw it.
 
-use crate::op::{Exchange, Verb};
-use crate::tree::{Inode, Node, Object, ROOT, Tree, split};
+use crate::op::Exchange;
+use crate::tree::{Inode, Node, ROOT, Tree, split};
 use mw_model::ErrorKind;
-use mw_model::name::{MAX_NAME, MAX_TARGET, mountable};
+use mw_model::name::{MAX_NAME, mountable};
 use std::collections::BTreeMap;
 
 type Done = Result<(), ErrorKind>;
@@ -25,63 +25,6 @@ impl Tree {
         let names = self.entries(dir).keys().map(|entry| entry.strip_suffix('/').unwrap_or(entry));
         let shown = names.filter(|name| mountable(name.as_bytes()));
         Ok(shown.filter_map(|name| Some((name.to_owned(), self.visible(dir, name)?.1))).collect())
-    }
-
-    /// Runs one verb. After an error the tree is of no use: the caller works on a copy.
-    pub(crate) fn run(&mut self, verb: &Verb) -> Done {
-        match verb {
-            Verb::Put { key, content, content_type, if_absent } => {
-                let object = Object { content_type: content_type.clone(), user: BTreeMap::new() };
-                self.put(key, content.bytes(), object, *if_absent)?;
-            }
-            Verb::Delete { key } => self.delete(key)?,
-            Verb::Copy { from, to } => self.copy(from, to)?,
-            Verb::Mkdir { path, mode } => {
-                self.make(path, Inode::new(Node::Dir { entries: BTreeMap::new(), explicit: true }, *mode))?;
-            }
-            Verb::Create { path, mode } => self.make(path, Inode::new(Node::File(Vec::new()), *mode))?,
-            Verb::Mknod { path, kind, mode, rdev } => {
-                self.make(path, Inode::new(Node::Special(*kind, *rdev), *mode))?
-            }
-            Verb::Symlink { target, path } => {
-                if target.is_empty() {
-                    return Err(ErrorKind::NotFound);
-                }
-                if target.len() > MAX_TARGET {
-                    return Err(ErrorKind::NameTooLong);
-                }
-                self.make(path, Inode::new(Node::Symlink(target.clone()), 0o777))?;
-            }
-            Verb::Write { path, offset, content } => {
-                let (bytes, start) = (content.bytes(), *offset as usize);
-                let file = self.file(path)?;
-                let end = start + bytes.len();
-                if !bytes.is_empty() && file.len() < end {
-                    file.resize(end, 0);
-                }
-                if !bytes.is_empty() {
-                    file[start..end].copy_from_slice(&bytes);
-                }
-            }
-            Verb::Truncate { path, len } => self.file(path)?.resize(*len as usize, 0),
-            Verb::Unlink { path } => self.unlink(path)?,
-            Verb::Rmdir { path } => self.rmdir(path)?,
-            Verb::Rename { from, to, how } => self.rename(from, to, *how)?,
-            Verb::Link { from, to } => self.link(from, to)?,
-            Verb::Chmod { path, mode } => self.attributes(path)?.mode = mode & 0o7777,
-            Verb::Chown { path, uid, gid } => {
-                let inode = self.attributes(path)?;
-                (inode.uid, inode.gid) = (*uid, *gid);
-            }
-            Verb::SetXattr { path, name, value } => {
-                self.attributes(path)?.xattrs.insert(name.clone(), value.bytes());
-            }
-            Verb::RemoveXattr { path, name } => {
-                self.attributes(path)?.xattrs.remove(name).ok_or(ErrorKind::NotFound)?;
-            }
-        }
-        self.tidy();
-        Ok(())
     }
 
     /// Finds `path` as a mount shows it.
@@ -125,7 +68,7 @@ impl Tree {
     }
 
     /// Names a new inode.
-    fn make(&mut self, path: &str, mut inode: Inode) -> Done {
+    pub(crate) fn make(&mut self, path: &str, mut inode: Inode) -> Done {
         let (dir, name) = self.parent(path)?;
         if self.visible(dir, name).is_some() {
             return Err(ErrorKind::AlreadyExists);
@@ -141,7 +84,7 @@ impl Tree {
         if self.is_dir(ino) { format!("{name}/") } else { name.to_owned() }
     }
 
-    fn file(&mut self, path: &str) -> Result<&mut Vec<u8>, ErrorKind> {
+    pub(crate) fn file(&mut self, path: &str) -> Result<&mut Vec<u8>, ErrorKind> {
         let ino = self.lookup(path)?;
         match &mut self.get_mut(ino).node {
             Node::File(bytes) => Ok(bytes),
@@ -150,7 +93,7 @@ impl Tree {
         }
     }
 
-    fn attributes(&mut self, path: &str) -> Result<&mut Inode, ErrorKind> {
+    pub(crate) fn attributes(&mut self, path: &str) -> Result<&mut Inode, ErrorKind> {
         let ino = self.lookup(path)?;
         if self.is_dir(ino) {
             self.use_dir(ino);
@@ -158,7 +101,7 @@ impl Tree {
         Ok(self.get_mut(ino))
     }
 
-    fn unlink(&mut self, path: &str) -> Done {
+    pub(crate) fn unlink(&mut self, path: &str) -> Done {
         let (dir, name) = self.parent(path)?;
         let (entry, ino) = self.visible(dir, name).ok_or(ErrorKind::NotFound)?;
         if self.is_dir(ino) {
@@ -169,7 +112,7 @@ impl Tree {
         Ok(())
     }
 
-    fn rmdir(&mut self, path: &str) -> Done {
+    pub(crate) fn rmdir(&mut self, path: &str) -> Done {
         let (dir, name) = self.parent(path)?;
         let (entry, ino) = self.visible(dir, name).ok_or(ErrorKind::NotFound)?;
         if !self.is_dir(ino) {
@@ -188,7 +131,7 @@ impl Tree {
         self.entries(dir).keys().all(String::is_empty)
     }
 
-    fn link(&mut self, from: &str, to: &str) -> Done {
+    pub(crate) fn link(&mut self, from: &str, to: &str) -> Done {
         let ino = self.lookup(from)?;
         let (dir, name) = self.parent(to)?;
         if self.visible(dir, name).is_some() {
@@ -202,7 +145,7 @@ impl Tree {
         Ok(())
     }
 
-    fn rename(&mut self, from: &str, to: &str, how: Exchange) -> Done {
+    pub(crate) fn rename(&mut self, from: &str, to: &str, how: Exchange) -> Done {
         let (from_dir, from_name) = self.parent(from)?;
         let (to_dir, to_name) = self.parent(to)?;
         let (from_entry, source) = self.visible(from_dir, from_name).ok_or(ErrorKind::NotFound)?;

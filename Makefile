@@ -1,0 +1,86 @@
+# Manyworlds. `make help` lists what there is; CI runs `make test`.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+export MW := $(TARGET)/debug/mw
+export MW_VENV := $(TARGET)/venv
+export PATH := $(MW_VENV)/bin:$(PATH)
+
+.PHONY: help deps build fmt lint layers unit real test demo bench soak crash conformance
+
+help: ## List the targets
+	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /\1\t/' | expand -t 18
+
+deps: ## Install what the tests use, where it is missing
+	@scripts/deps.sh
+
+build: ## Build the binary mw, optimised
+	@echo "== build"
+	cargo build --release -p mw-cli
+	@echo "built $(TARGET)/release/mw"
+
+fmt: ## Format every file
+	cargo fmt --all
+
+lint: ## Check format and clippy, warnings are errors
+	@echo "== format"
+	cargo fmt --all --check
+	@echo "== clippy"
+	cargo clippy --workspace --all-targets -- -D warnings
+
+layers: ## Check the order of the crates and circles among modules
+	@echo "== layers"
+	cargo run -q -p xtask -- layers
+
+unit: ## Run the Rust tests
+	@echo "== tests"
+	cargo nextest run --workspace
+	@echo "== examples in the documentation"
+	cargo test -q --workspace --doc
+
+real: ## Run the tests with real clients and mounts
+	@echo "== real clients and mounts"
+	cargo build -p mw-cli
+	@if [ -x tests/real/run.sh ]; then tests/real/run.sh; else scripts/real.sh tests/real; fi
+
+test: deps lint layers unit real ## Run everything that CI runs
+
+demo: ## Fork, change, promote: the two-minute tour
+	@echo "== demo"
+	cargo build -p mw-cli
+	@if [ -x scripts/demo.sh ]; then scripts/demo.sh; else echo "demo: scripts/demo.sh is not there yet"; exit 1; fi
+
+bench: ## Measure the engines; figures go to the screen
+	@echo "== bench"
+	@for example in crates/*/examples/*.rs; do \
+		[ -f "$$example" ] || continue; \
+		crate=$$(basename $$(dirname $$(dirname $$example))); \
+		echo "-- $$crate: $$(basename $$example .rs)"; \
+		cargo run -q --release -p mw-$$crate --example $$(basename $$example .rs); \
+	done
+	@for script in bench/*.sh; do [ ! -x "$$script" ] || "$$script"; done
+
+crash: ## Run the crash tests alone: power cuts, kills, torn writes
+	@echo "== crash"
+	cargo nextest run --workspace --run-ignored all --no-tests pass \
+		-E 'test(/crash|power|kill|torn|recover|durab|survive/)'
+
+soak: ## Run the long tests that `make test` leaves out
+	@echo "== soak"
+	cargo nextest run --workspace --run-ignored only --no-tests pass
+	cargo build -p mw-cli
+	@scripts/real.sh tests/soak
+
+conformance: ## Run all conformance tests (tests/conformance/PART.sh)
+	@echo "== conformance"
+	cargo build -p mw-cli
+	@scripts/real.sh tests/conformance
+
+conformance-%: ## Run one part of them
+	@echo "== conformance: $*"
+	cargo build -p mw-cli
+	@if [ -x tests/conformance/$*.sh ]; then tests/conformance/$*.sh; \
+	else echo "there is no tests/conformance/$*.sh"; exit 1; fi

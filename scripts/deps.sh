@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Installs what the tests use, where it is missing: system packages, cargo-nextest, and the S3 clients for Python in a folder of
+# their own under the build directory. Says nothing and takes no time when nothing is missing.
+#
+# With CI=true a package that cannot be installed is an error; elsewhere it is a warning, and the tests that need it are skipped.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+BOTO3=1.40.0
+AWSCLI=1.42.0
+venv=${MW_VENV:-${CARGO_TARGET_DIR:-target}/venv}
+failed=0
+
+cannot() {
+    echo "deps: $*" >&2
+    failed=1
+}
+
+# Command and the Debian package that brings it.
+wanted="
+bwrap bubblewrap
+fusermount3 fuse3
+rclone rclone
+s3cmd s3cmd
+sqlite3 sqlite3
+rsync rsync
+strace strace
+setfattr attr
+jq jq
+git git
+curl curl
+cc build-essential
+python3 python3
+node nodejs
+npm npm
+"
+missing=()
+while read -r command package; do
+    [ -z "$command" ] || command -v "$command" >/dev/null || missing+=("$package")
+done <<<"$wanted"
+if command -v python3 >/dev/null; then
+    python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+else
+    missing+=(python3-venv)
+fi
+
+if [ ${#missing[@]} -gt 0 ]; then
+    root=()
+    [ "$(id -u)" -eq 0 ] || root=(sudo -n)
+    if ! command -v apt-get >/dev/null; then
+        cannot "missing ${missing[*]}, and there is no apt-get; install them with this system's own tool"
+    elif [ ${#root[@]} -gt 0 ] && ! sudo -n true 2>/dev/null; then
+        cannot "missing ${missing[*]}; run: sudo apt-get install ${missing[*]}"
+    else
+        echo "deps: installing ${missing[*]}"
+        "${root[@]}" apt-get update -q >/dev/null &&
+            "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}" >/dev/null ||
+            cannot "apt-get could not install ${missing[*]}"
+    fi
+fi
+
+if ! command -v cargo >/dev/null; then
+    cannot "cargo is missing; install Rust from https://rustup.rs"
+else
+    for component in fmt clippy; do
+        cargo "$component" --version >/dev/null 2>&1 || {
+            echo "deps: installing the Rust component $component"
+            rustup component add "${component/#fmt/rustfmt}" || cannot "cargo $component is missing"
+        }
+    done
+    cargo nextest --version >/dev/null 2>&1 || {
+        echo "deps: installing cargo-nextest"
+        cargo install cargo-nextest --locked || cannot "cargo could not install cargo-nextest"
+    }
+fi
+
+# The file is written last, so that an installation that broke off is done again.
+stamp="$venv/installed-$BOTO3-$AWSCLI"
+if [ ! -e "$stamp" ]; then
+    echo "deps: installing boto3 $BOTO3 and awscli $AWSCLI in $venv"
+    rm -rf "$venv"
+    if python3 -m venv "$venv" && "$venv/bin/pip" install -q --disable-pip-version-check "boto3==$BOTO3" "awscli==$AWSCLI"; then
+        touch "$stamp"
+    else
+        cannot "pip could not install boto3 and awscli"
+    fi
+fi
+
+[ "$failed" -eq 0 ] || [ "${CI:-}" != true ]
