@@ -7,11 +7,13 @@
 //!   `view`: a world at one instant; `state`: what a root and log ranges stand for;
 //! - `entry`: one entry of the log; `recover`: opening a world after a crash; `fold`: the overlay goes into the tree;
 //! - `record`: the records of the tree; `content`: pieces of bytes; `layout`: the keys of `meta`;
+//! - `files`: the POSIX verbs;
 //! - `principal`: keys, grants, roles; `once`: idempotency keys; `listener`: what mounts must hear; `orphan`.
 
 mod content;
 mod entry;
 mod error;
+mod files;
 mod fold;
 mod fork;
 mod layout;
@@ -31,6 +33,9 @@ mod view;
 mod world;
 
 pub use error::{Error, Result};
+pub use files::{
+    Allocate, Dir, DirEntry, Make, RenameFlag, SeekFor, SetAttr, SetTime, StatFs, WriteAt, Written, XattrFlag,
+};
 pub use fork::{CreateOptions, ForkOptions, Parent, WorldInfo};
 pub use listener::{Changed, Listener, Subscription};
 pub use principal::{Principal, Role};

@@ -6,7 +6,9 @@ use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::listener::Changed;
 use crate::record::{self, Entry, Extent, Inode, Kind};
+use crate::store::Store;
 use crate::view::{self, View};
+use crate::world::World;
 use bytes::Bytes;
 use mw_model::{ErrorKind, Ino, Version};
 use mw_tree::{Root, Value};
@@ -34,17 +36,17 @@ pub(crate) struct Txn<'a> {
     pub force: bool,
     /// Whether a new value refers to bytes in segments.
     pub segments: bool,
-    fresh: &'a mut dyn FnMut() -> Result<Ino>,
-    opens: &'a dyn Fn(Ino) -> bool,
+    pub store: &'a Store,
+    pub world: &'a World,
 }
 
 impl<'a> Txn<'a> {
     pub(crate) fn new(
+        store: &'a Store,
+        world: &'a World,
         view: View,
         now: Version,
         verb: Verb,
-        fresh: &'a mut dyn FnMut() -> Result<Ino>,
-        opens: &'a dyn Fn(Ino) -> bool,
     ) -> Self {
         Self {
             view,
@@ -58,8 +60,8 @@ impl<'a> Txn<'a> {
             meta: mw_meta::Batch::new(),
             force: false,
             segments: false,
-            fresh,
-            opens,
+            store,
+            world,
         }
     }
 
@@ -69,13 +71,13 @@ impl<'a> Txn<'a> {
     }
 
     /// Returns a new inode number.
-    pub(crate) fn fresh(&mut self) -> Result<Ino> {
-        (self.fresh)()
+    pub(crate) fn fresh(&self) -> Result<Ino> {
+        self.store.fresh_ino()
     }
 
-    /// Returns whether somebody has the inode open or otherwise in use.
+    /// Returns whether somebody has the inode open.
     pub(crate) fn in_use(&self, ino: Ino) -> bool {
-        (self.opens)(ino)
+        self.world.in_use(ino)
     }
 
     /// Sets a record.
@@ -191,7 +193,7 @@ impl<'a> Txn<'a> {
     pub(crate) fn prune_implicit(&mut self, mut dir: Ino) -> Result<()> {
         while dir != Ino::ROOT {
             let inode = self.view.inode(dir)?;
-            if !inode.implicit || self.in_use(dir) || !self.is_empty_dir(dir)? {
+            if !inode.implicit || self.world.dir_in_use(dir) || !self.is_empty_dir(dir)? {
                 break;
             }
             let Some((parent, name)) = self.parent_of(dir)? else { break };

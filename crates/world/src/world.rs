@@ -263,9 +263,7 @@ impl Store {
     ) -> Result<(T, Option<Done>)> {
         world.need_alive()?;
         let now = head.next_time(self.env.now());
-        let mut fresh = || self.fresh_ino();
-        let opens = |ino: Ino| world.in_use(ino);
-        let mut txn = Txn::new(head.view.clone(), now, what.verb, &mut fresh, &opens);
+        let mut txn = Txn::new(self, world, head.view.clone(), now, what.verb);
         let out = plan(&mut txn)?;
         let Txn { mut view, path, note, verb, root, changes, notices, meta, force, segments, .. } = txn;
         if changes.is_empty() && root.is_none() && !force {

@@ -1,0 +1,107 @@
+//! Names and paths: what a name in a directory stands for, and where a path or key leads. No link is ever followed.
+
+use crate::error::{Error, Result};
+use crate::record::Entry;
+use crate::session::Session;
+use crate::txn::parent_of;
+use crate::view::View;
+use bytes::Bytes;
+use mw_model::name::{MAX_NAME, mountable};
+use mw_model::{Attr, ErrorKind, FileType, Ino};
+
+/// Finds what a mount shows under `name`: the directory, or else the other entry. Returns its raw name.
+pub(crate) fn find(view: &View, parent: Ino, name: &[u8]) -> Result<Option<(Bytes, Entry)>> {
+    let mut raw = name.to_vec();
+    raw.push(b'/');
+    if let Some(entry) = view.entry(parent, &raw)? {
+        return Ok(Some((raw.into(), entry)));
+    }
+    raw.pop();
+    Ok(view.entry(parent, &raw)?.map(|entry| (raw.into(), entry)))
+}
+
+/// Refuses a name that a mount cannot make.
+pub(crate) fn need_name(name: &[u8]) -> Result<()> {
+    if name.len() > MAX_NAME {
+        return Err(Error::new(ErrorKind::NameTooLong, format!("a file name has at most {MAX_NAME} bytes")));
+    }
+    if !mountable(name) {
+        return Err(Error::invalid(format!("{:?} cannot be a file name", String::from_utf8_lossy(name))));
+    }
+    Ok(())
+}
+
+/// Splits a key into its directories' raw names and the raw name of its last part (empty: a directory's marker).
+pub(crate) fn split_key(key: &[u8]) -> (Vec<Bytes>, Bytes) {
+    let mut parts: Vec<Bytes> = key.split_inclusive(|b| *b == b'/').map(Bytes::copy_from_slice).collect();
+    let last = if key.last() == Some(&b'/') { Bytes::new() } else { parts.pop().unwrap_or_default() };
+    (parts, last)
+}
+
+pub(crate) fn missing(name: &[u8]) -> Error {
+    Error::not_found(format!("{:?} does not exist", String::from_utf8_lossy(name)))
+}
+
+impl Session {
+    /// Returns what `name` in `parent` is.
+    ///
+    /// # Errors
+    /// `NotFound`; `NotDirectory`; `NameTooLong`.
+    pub fn lookup(&self, parent: Ino, name: &[u8]) -> Result<Attr> {
+        let view = self.view();
+        if name.len() > MAX_NAME {
+            need_name(name)?;
+        }
+        let (_, entry) = if mountable(name) { find(&view, parent, name)? } else { None }.ok_or_else(|| missing(name))?;
+        Ok(view.inode(entry.ino)?.attr(entry.ino))
+    }
+
+    /// Returns what a path leads to: the root for the empty path; a directory before an object of the same name.
+    ///
+    /// # Errors
+    /// `NotFound`; `NotDirectory` when a part on the way is something else.
+    pub fn resolve(&self, path: &[u8]) -> Result<Attr> {
+        let view = self.view();
+        let ino = resolve(&view, path)?.ok_or_else(|| missing(path))?;
+        Ok(view.inode(ino)?.attr(ino))
+    }
+
+    /// Returns one path of an inode; none for an inode without a name.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn path_of(&self, ino: Ino) -> Result<Option<Bytes>> {
+        path_of(&self.view(), ino)
+    }
+}
+
+/// Returns the inode at a path, if there is one.
+pub(crate) fn resolve(view: &View, path: &[u8]) -> Result<Option<Ino>> {
+    let (dirs, last) = split_key(path);
+    let mut at = Ino::ROOT;
+    for dir in dirs {
+        match view.entry(at, &dir)? {
+            Some(entry) if entry.kind == FileType::Directory => at = entry.ino,
+            _ => return Ok(None),
+        }
+    }
+    if last.is_empty() {
+        return Ok(Some(at));
+    }
+    Ok(find(view, at, &last)?.map(|(_, entry)| entry.ino))
+}
+
+/// Returns one path of an inode.
+pub(crate) fn path_of(view: &View, mut ino: Ino) -> Result<Option<Bytes>> {
+    let mut parts: Vec<Bytes> = Vec::new();
+    while ino != Ino::ROOT {
+        let Some((parent, name)) = parent_of(view, ino)? else { return Ok(None) };
+        parts.push(name);
+        ino = parent;
+        if parts.len() > 4096 {
+            return Err(Error::corrupt(format!("inode {ino} is its own ancestor; run `mw fsck`")));
+        }
+    }
+    let path: Vec<u8> = parts.iter().rev().flatten().copied().collect();
+    Ok(Some(path.into()))
+}
