@@ -95,8 +95,12 @@ impl Engine for Redb {
 
     fn scan(&self, start: &[u8], end: &[u8], limit: usize) -> usize {
         let pairs = self.0.begin_read().unwrap().open_table(PAIRS).unwrap();
-        let range = pairs.range(start..end).unwrap();
-        range.take(limit).map(|pair| pair.unwrap()).map(|(key, value)| (key.value().to_vec(), value.value().to_vec())).count()
+        let mut copies = Vec::new();
+        for pair in pairs.range(start..end).unwrap().take(limit) {
+            let (key, value) = pair.unwrap();
+            copies.push((key.value().to_vec(), value.value().to_vec()));
+        }
+        copies.len()
     }
 
     fn syncs(&self) -> u64 {
@@ -104,29 +108,54 @@ impl Engine for Redb {
     }
 }
 
-/// Runs `step(thread, n)` on `threads` threads for some time and returns steps and seconds.
-fn rate(env: &Env, threads: u64, seconds: f64, step: impl Fn(u64, u64) + Sync) -> (u64, f64) {
-    let (count, start) = (AtomicU64::new(0), env.monotonic());
-    let passed = || (env.monotonic() - start) as f64 / 1e9;
-    std::thread::scope(|scope| {
-        for thread in 0..threads {
-            let (count, step, passed) = (&count, &step, &passed);
-            scope.spawn(move || {
-                let mut n = 0;
-                while n % 16 != 0 || passed() < seconds {
-                    step(thread, n);
-                    n += 1;
-                }
-                count.fetch_add(n, Ordering::Relaxed);
-            });
-        }
-    });
-    (count.into_inner(), passed())
+/// Seconds by the clock, of the processors for the whole process, and for the threads that called.
+#[derive(Clone, Copy)]
+struct Took {
+    seconds: f64,
+    cpu: f64,
+    own: f64,
 }
 
-fn row(engine: &str, what: &str, steps: u64, seconds: f64, note: &str) {
-    let micros = seconds * 1e6 / steps.max(1) as f64;
-    println!("| {engine:<10} | {what:<28} | {:>11.0} | {micros:>9.2} | {note:<26} |", steps as f64 / seconds);
+fn cpu(clock: rustix::time::ClockId) -> f64 {
+    let time = rustix::time::clock_gettime(clock);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn timed<T>(env: &Env, run: impl FnOnce() -> T) -> (T, Took) {
+    use rustix::time::ClockId::{ProcessCPUTime, ThreadCPUTime};
+    let (start, all, own) = (env.monotonic(), cpu(ProcessCPUTime), cpu(ThreadCPUTime));
+    let value = run();
+    let seconds = (env.monotonic() - start) as f64 / 1e9;
+    (value, Took { seconds, cpu: cpu(ProcessCPUTime) - all, own: cpu(ThreadCPUTime) - own })
+}
+
+/// Runs `step(thread, n)` on `threads` threads for some time and returns steps and seconds.
+fn rate(env: &Env, threads: u64, seconds: f64, step: impl Fn(u64, u64) + Sync) -> (u64, Took) {
+    let (count, own, start) = (AtomicU64::new(0), AtomicU64::new(0), env.monotonic());
+    let ((), mut took) = timed(env, || {
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let (count, own, step) = (&count, &own, &step);
+                scope.spawn(move || {
+                    let mut n = 0;
+                    while n % 16 != 0 || ((env.monotonic() - start) as f64) < seconds * 1e9 {
+                        step(thread, n);
+                        n += 1;
+                    }
+                    count.fetch_add(n, Ordering::Relaxed);
+                    own.fetch_add((cpu(rustix::time::ClockId::ThreadCPUTime) * 1e9) as u64, Ordering::Relaxed);
+                });
+            }
+        });
+    });
+    took.own = own.into_inner() as f64 / 1e9;
+    (count.into_inner(), took)
+}
+
+fn row(engine: &str, what: &str, steps: u64, took: Took, note: &str) {
+    let each = |seconds: f64| seconds * 1e6 / steps.max(1) as f64;
+    let (rate, each, own, cpu) = (steps as f64 / took.seconds, each(took.seconds), each(took.own), each(took.cpu));
+    println!("| {engine:<10} | {what:<28} | {rate:>9.0} | {each:>9.2} | {own:>9.2} | {cpu:>9.2} | {note:<22} |");
 }
 
 fn size(dir: &Path) -> u64 {
@@ -143,7 +172,8 @@ fn commits(env: &Env, engine: &dyn Engine, seconds: f64) -> u64 {
             let (steps, took) = rate(env, threads, seconds, |thread, n| engine.append(first + thread, n, durable));
             worlds += threads;
             let syncs = engine.syncs() - syncs;
-            let note = if syncs > 0 { format!("{:.1} commits a sync", steps as f64 / syncs as f64) } else { String::new() };
+            let note =
+                if syncs > 0 { format!("{:.1} commits a sync", steps as f64 / syncs as f64) } else { String::new() };
             row(engine.name(), &format!("{what} commits, {threads} writers"), steps, took, &note);
         }
     }
@@ -166,26 +196,24 @@ fn reads(env: &Env, engine: &dyn Engine, worlds: u64, seconds: f64) {
     row(engine.name(), "scan of 100, 1 reader", steps, took, "");
 }
 
-/// Writes the same 20,000 keys over and over; returns the bytes that live at the end.
+/// Appends to 20,000 worlds in turn, so that every head is written over and over; returns the bytes that live at the end.
 fn churn(env: &Env, engine: &dyn Engine) -> u64 {
     const WORLDS: u64 = 20_000;
-    let (start, rounds) = (env.monotonic(), 10);
-    for round in 0..rounds {
-        for world in 0..WORLDS {
-            // Entry 0 is there from the first round on, so only the head is written over and over, with one new entry a round.
-            engine.append(1_000_000 + world, round, false);
+    const ROUNDS: u64 = 10;
+    let ((), took) = timed(env, || {
+        for step in 0..WORLDS * ROUNDS {
+            engine.append(1_000_000 + step % WORLDS, step / WORLDS, false);
         }
-    }
-    row(engine.name(), "churn: commits", WORLDS * rounds, (env.monotonic() - start) as f64 / 1e9, "");
-    WORLDS * (120 + rounds * 330)
+    });
+    row(engine.name(), "churn: commits", WORLDS * ROUNDS, took, "");
+    WORLDS * (113 + ROUNDS * 329)
 }
 
 fn measure<E: Engine>(env: &Env, dir: &Path, seconds: f64, open: impl Fn(&Path) -> E) {
     let dir = tempfile::tempdir_in(dir).unwrap();
     let opening = |what: &str| {
-        let start = env.monotonic();
-        let engine = open(dir.path());
-        row(engine.name(), what, 1, (env.monotonic() - start) as f64 / 1e9, "");
+        let (engine, took) = timed(env, || open(dir.path()));
+        row(engine.name(), what, 1, took, "");
         engine
     };
     let engine = opening("open, new");
@@ -200,7 +228,10 @@ fn measure<E: Engine>(env: &Env, dir: &Path, seconds: f64, open: impl Fn(&Path) 
     let grown = size(dir.path()) - before;
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let (live, grown, all) = (mib(live), mib(grown), mib(size(dir.path())));
-    println!("| {:<10} | space after churn            | {live:.0} MiB live took {grown:.0} MiB more; {all:.0} MiB in all", engine.name());
+    println!(
+        "| {:<10} | space after churn            | {live:.0} MiB live took {grown:.0} MiB more; {all:.0} MiB in all",
+        engine.name()
+    );
 }
 
 fn main() {
@@ -208,8 +239,14 @@ fn main() {
     let dir = arguments.next().unwrap_or_else(|| ".".to_owned());
     let seconds = arguments.next().map_or(3.0, |text| text.parse().unwrap());
     let env = Env::real();
-    println!("| engine     | what                         |   a second  | µs each   | note                       |");
-    println!("|------------|------------------------------|-------------|-----------|----------------------------|");
-    measure(&env, Path::new(&dir), seconds, |dir| Embedded::open(Arc::new(LocalDisk::new(dir).unwrap()), env.clone()).unwrap());
+    println!(
+        "| engine     | what                         | a second  | µs each   | CPU µs    | note                   |"
+    );
+    println!(
+        "|------------|------------------------------|-----------|-----------|-----------|------------------------|"
+    );
+    measure(&env, Path::new(&dir), seconds, |dir| {
+        Embedded::open(Arc::new(LocalDisk::new(dir).unwrap()), env.clone()).unwrap()
+    });
     measure(&env, Path::new(&dir), seconds, Redb::open);
 }

@@ -7,6 +7,7 @@ use mw_env::File;
 use parking_lot::Mutex;
 use redb::StorageBackend;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -137,14 +138,15 @@ impl Shadow {
 
     fn write(&mut self, file: &dyn File, offset: u64, data: &[u8]) -> io::Result<()> {
         for (index, within, place) in pieces(offset, data.len()) {
-            if !self.blocks.contains_key(&index) {
-                let mut block = vec![0; BLOCK as usize];
-                read_zeroed(file, &mut block, index * BLOCK)?;
-                self.blocks.insert(index, block);
-            }
-            if let Some(block) = self.blocks.get_mut(&index) {
-                block[within..within + place.len()].copy_from_slice(&data[place]);
-            }
+            let block = match self.blocks.entry(index) {
+                Entry::Occupied(block) => block.into_mut(),
+                Entry::Vacant(place) => {
+                    let mut block = vec![0; BLOCK as usize];
+                    read_zeroed(file, &mut block, index * BLOCK)?;
+                    place.insert(block)
+                }
+            };
+            block[within..within + place.len()].copy_from_slice(&data[place]);
         }
         self.len = self.len.max(offset + data.len() as u64);
         Ok(())

@@ -23,6 +23,10 @@ const MARK: &str = "mark";
 const SUM: usize = 8;
 const MAGIC: &[u8; 9] = b"redb\x1A\x0A\xA9\x0D\x0A";
 
+type Stored = redb::AccessGuard<'static, &'static [u8]>;
+/// What a walk over the tree gives.
+type Item = std::result::Result<(Stored, Stored), redb::StorageError>;
+
 /// How far the tree goes, and where the log goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Mark {
@@ -115,7 +119,7 @@ impl Base {
     /// Returns the value of `key`.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         match self.pairs.get(key).map_err(|e| Error::tree("reading a key", e))? {
-            Some(stored) => unseal(key, stored.value()).map(Some),
+            Some(stored) => unseal(key, stored.value()).map(|(_, value)| Some(value)),
             None => Ok(None),
         }
     }
@@ -124,10 +128,10 @@ impl Base {
     pub(super) fn scan<'a>(&'a self, start: &[u8], end: &[u8], order: Order) -> Result<Source<'a>> {
         let bounds = (Bound::Included(start), Bound::Excluded(end));
         let range = self.pairs.range::<&[u8]>(bounds).map_err(|e| Error::tree("starting a scan", e))?;
-        let pair = |item: std::result::Result<(redb::AccessGuard<'_, &[u8]>, redb::AccessGuard<'_, &[u8]>), _>| {
-            let (key, stored) = item.map_err(|e: redb::StorageError| Error::tree("scanning", e))?;
-            let value = unseal(key.value(), stored.value())?;
-            Ok((Bytes::copy_from_slice(key.value()), Some(value)))
+        let pair = |item: Item| {
+            let (key, stored) = item.map_err(|e| Error::tree("scanning", e))?;
+            let (key, value) = unseal(key.value(), stored.value())?;
+            Ok((key, Some(value)))
         };
         Ok(match order {
             Order::Up => Box::new(range.map(pair)),
@@ -147,8 +151,8 @@ impl Base {
             for (key, value) in &table.map {
                 match value {
                     Some(value) => {
-                        seal(key, value, &mut sealed);
-                        pairs.insert(&**key, &*sealed).map_err(|e| Error::tree(doing, e))?;
+                        let stored = seal(key, value, &mut sealed);
+                        pairs.insert(&**key, stored).map_err(|e| Error::tree(doing, e))?;
                     }
                     None => drop(pairs.remove(&**key).map_err(|e| Error::tree(doing, e))?),
                 }
@@ -209,23 +213,30 @@ fn write_about(db: &Database, mark: &Mark) -> Result<()> {
 }
 
 /// Eight bytes find every accident; a forger who can write the file is met elsewhere (signed history).
-fn checksum(key: &[u8], value: &[u8]) -> [u8; SUM] {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&(key.len() as u64).to_be_bytes()).update(key).update(value);
+fn checksum(pair: &[u8]) -> [u8; SUM] {
     let mut sum = [0; SUM];
-    sum.copy_from_slice(&hasher.finalize().as_bytes()[..SUM]);
+    sum.copy_from_slice(&blake3::hash(pair).as_bytes()[..SUM]);
     sum
 }
 
-fn seal(key: &[u8], value: &[u8], out: &mut Vec<u8>) {
+/// Leaves what is stored under `key` in `out`: the value, then the checksum of key and value together.
+fn seal<'a>(key: &[u8], value: &[u8], out: &'a mut Vec<u8>) -> &'a [u8] {
     out.clear();
-    out.extend_from_slice(&checksum(key, value));
+    out.extend_from_slice(key);
     out.extend_from_slice(value);
+    let sum = checksum(out);
+    out.extend_from_slice(&sum);
+    &out[key.len()..]
 }
 
-fn unseal(key: &[u8], stored: &[u8]) -> Result<Bytes> {
-    match stored.split_at_checked(SUM) {
-        Some((sum, value)) if sum == checksum(key, value) => Ok(Bytes::copy_from_slice(value)),
-        _ => Err(Error::Corrupt { what: format!("the value of key {} does not verify", key.escape_ascii()) }),
+/// Returns key and value in one allocation, which is also what is verified.
+fn unseal(key: &[u8], stored: &[u8]) -> Result<(Bytes, Bytes)> {
+    let damaged = || Error::Corrupt { what: format!("the value of key {} does not verify", key.escape_ascii()) };
+    let (value, sum) = stored.split_at_checked(stored.len().wrapping_sub(SUM)).ok_or_else(damaged)?;
+    let mut pair = Bytes::from([key, value].concat());
+    if sum != checksum(&pair) {
+        return Err(damaged());
     }
+    let key = pair.split_to(key.len());
+    Ok((key, pair))
 }

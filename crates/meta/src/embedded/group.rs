@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[derive(Debug)]
 pub(super) struct Group {
     inner: Mutex<Inner>,
-    turn: Condvar,
+    /// Those that wait for the round that is under way, and those that wait for the one after it, by the round's parity:
+    /// a sync that ends wakes whom it covers and one leader for the next, and nobody in vain.
+    rounds: [Condvar; 2],
     /// The highest number that is known to be on disk. Written under the lock, read anywhere.
     synced: AtomicU64,
     syncs: AtomicU64,
@@ -29,6 +31,10 @@ struct Inner {
     files: Vec<Part>,
     /// A thread is syncing.
     leading: bool,
+    /// Counts syncs begun; the one under way has this number.
+    round: usize,
+    /// What the sync under way covers.
+    target: u64,
     failed: Option<Arc<Error>>,
 }
 
@@ -48,9 +54,11 @@ impl Group {
                 written: lsn,
                 files: vec![Part { after: lsn, file }],
                 leading: false,
+                round: 0,
+                target: lsn,
                 failed: None,
             }),
-            turn: Condvar::new(),
+            rounds: [Condvar::new(), Condvar::new()],
             synced: AtomicU64::new(lsn),
             syncs: AtomicU64::new(0),
             dead: AtomicBool::new(false),
@@ -72,7 +80,7 @@ impl Group {
     /// Notes that everything up to `lsn` is on disk, in the log or in the tree.
     pub(super) fn reached(&self, lsn: u64) {
         self.reached_locked(&mut self.inner.lock(), lsn);
-        self.turn.notify_all();
+        self.wake_all();
     }
 
     fn reached_locked(&self, inner: &mut Inner, lsn: u64) {
@@ -100,17 +108,24 @@ impl Group {
         let mut inner = self.inner.lock();
         loop {
             if self.synced() >= lsn {
+                // This thread may have been woken to lead. Whoever needs another round must not sleep on.
+                if !inner.leading {
+                    self.rounds[(inner.round + 1) % 2].notify_one();
+                }
                 return Ok(());
             }
             if let Some(cause) = &inner.failed {
                 return Err(Error::ReadOnly { cause: cause.clone() });
             }
             if inner.leading {
-                self.turn.wait(&mut inner);
+                let round = inner.round + usize::from(lsn > inner.target);
+                self.rounds[round % 2].wait(&mut inner);
                 continue;
             }
             inner.leading = true;
-            let (target, files) = (inner.written, inner.files.clone());
+            inner.round += 1;
+            inner.target = inner.written;
+            let (target, files) = (inner.target, inner.files.clone());
             drop(inner);
             let done = files.iter().try_for_each(|part| {
                 self.syncs.fetch_add(1, Ordering::Relaxed);
@@ -122,7 +137,7 @@ impl Group {
                 Ok(()) => self.reached_locked(&mut inner, target),
                 Err(error) => self.fail_locked(&mut inner, Error::io("syncing the log", error)),
             }
-            self.turn.notify_all();
+            self.rounds[inner.round % 2].notify_all();
         }
     }
 
@@ -135,7 +150,12 @@ impl Group {
     /// Makes the store read-only for good. The first cause stays.
     pub(super) fn fail(&self, cause: Error) {
         self.fail_locked(&mut self.inner.lock(), cause);
-        self.turn.notify_all();
+    }
+
+    fn wake_all(&self) {
+        for round in &self.rounds {
+            round.notify_all();
+        }
     }
 
     fn fail_locked(&self, inner: &mut Inner, cause: Error) {
@@ -143,6 +163,7 @@ impl Group {
             tracing::error!(%cause, "the metadata store is read-only from now on");
             inner.failed = Some(Arc::new(cause));
             self.dead.store(true, Ordering::Release);
+            self.wake_all();
         }
     }
 

@@ -8,7 +8,7 @@ use super::base::{Base, Mark};
 use super::flusher::Pulse;
 use super::group::Group;
 use super::memtable::Memtable;
-use super::wal::{HEAD, Header, Record, align};
+use super::wal::{HEAD, Header, PREFIX, Prefix, Record, align};
 use super::write::{Log, WalFile, fill, name, new_epoch, new_file};
 use super::{Core, Options, View};
 use crate::{Error, Result};
@@ -28,7 +28,9 @@ struct Live {
 }
 
 /// Opens the store on `disk`.
-pub(super) fn open(disk: Arc<dyn Disk>, env: Env, options: Options) -> Result<Core> {
+pub(super) fn open(disk: Arc<dyn Disk>, env: Env, mut options: Options) -> Result<Core> {
+    // Room for the header and some records at least.
+    options.wal_bytes = align(options.wal_bytes.max(2 * HEAD));
     let names = disk.list().map_err(|e| Error::io("listing the store's files", e))?;
     let indices = wal_indices(&names);
     let live = read_headers(&*disk, &indices)?;
@@ -124,7 +126,7 @@ fn replay_file(live: &Live, bytes: &Bytes, mark: &mut Mark, table: &mut Memtable
     let mut offset = HEAD as usize;
     loop {
         let next = mark.lsn + 1;
-        match Record::read(bytes, offset, &live.header.epoch, |lsn| lsn == next) {
+        match Record::read(bytes, offset, &live.header.epoch, next) {
             Some(record) if record.prev == mark.chain => {
                 let changes = record.changes().map_err(|why| Error::Corrupt {
                     what: format!("record {next} in {} at {offset} verifies but cannot be read: {why}", live.name),
@@ -150,6 +152,10 @@ fn read_whole(file: &dyn File) -> Result<Bytes> {
 /// Looks at what lies behind the replayed records for one that knew a missing one to be on disk.
 fn check_rest(live: &Live, bytes: &Bytes, end: usize, mark: &Mark) -> Result<()> {
     const STEP: usize = 4096;
+    // No more records fit the file. The bytes looked at are mostly those of a former use, or content: they are told by what
+    // stands where a number would, without hashing anything.
+    let first = live.header.first.max(mark.lsn + 1);
+    let last = live.header.first + (bytes.len() / PREFIX) as u64;
     for start in (end..bytes.len()).step_by(STEP) {
         let stop = (start + STEP).min(bytes.len());
         // No record starts among zeros, because no sum is zero; most of a file is.
@@ -157,9 +163,8 @@ fn check_rest(live: &Live, bytes: &Bytes, end: usize, mark: &Mark) -> Result<()>
             continue;
         }
         for offset in (start..stop).step_by(8) {
-            // Bytes of a former use have numbers behind the mark: cheap to tell.
-            if let Some(record) = Record::read(bytes, offset, &live.header.epoch, |lsn| lsn > mark.lsn) {
-                check_known(record.durable, mark, &live.name, end)?;
+            if let Some(prefix) = Prefix::read(bytes, offset, &live.header.epoch, |lsn| (first..=last).contains(&lsn)) {
+                check_known(prefix.durable, mark, &live.name, end)?;
             }
         }
     }
@@ -190,13 +195,12 @@ fn start_files(
     let mut spares = Vec::new();
     for &index in indices {
         let file = disk.open(&name(index)).map_err(making)?;
-        match fill(&*file, options.wal_bytes) {
+        if let Err(error) = fill(&*file, options.wal_bytes).map_err(making) {
             // A full disk must not keep a store closed that has another file to go on with.
-            Err(error) => match making(error) {
-                error if error.kind() == ErrorKind::NoSpace => continue,
-                error => return Err(error),
-            },
-            Ok(()) => {}
+            if error.kind() == ErrorKind::NoSpace {
+                continue;
+            }
+            return Err(error);
         }
         if file.len().map_err(making)? > options.wal_bytes {
             file.set_len(options.wal_bytes).map_err(making)?;

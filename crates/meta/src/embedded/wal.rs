@@ -4,14 +4,15 @@
 //!
 //! ```text
 //! header   magic 8 | version 4 | generation 8 | epoch 32 | first 8 | prev 16 | durable 8 | blake3 of it all 32
-//! record   sum 16 | body length 4 | lsn 8 | durable 8 | prev 16 | body
+//! record   sum 16 | body length 4 | lsn 8 | durable 8 | prev 16 | blake3 of the body 16 | body
 //! body     deletes: count, keys | puts: count, keys with values          (LEB128 counts and lengths)
 //! ```
 //!
 //! Invariant: a record verifies only where it was written last. `sum` is keyed by the file's epoch, which is drawn anew each
 //! time the file is used again, so bytes of its former life never verify; `prev` is the sum of the record before it (through
 //! files too), so a record that was cut off once never follows another history. `durable` is the highest number that was
-//! known to be on disk when the record was written: it lets recovery tell damage from an ordinary torn tail.
+//! known to be on disk when the record was written: it lets recovery tell damage from an ordinary torn tail. `sum` covers the
+//! fields and through them the body, so that a prefix verifies alone, at the price of one block, wherever it is looked for.
 
 use crate::{Batch, Error, Result};
 use bytes::Bytes;
@@ -23,7 +24,10 @@ pub(super) const VERSION: u32 = 1;
 /// Where the records start.
 pub(super) const HEAD: u64 = 4096;
 /// The bytes of a record before its body.
-pub(super) const PREFIX: usize = 52;
+pub(super) const PREFIX: usize = 68;
+
+/// Where the fields of a prefix start, behind its sum.
+const FIELDS: usize = 16;
 
 const MAGIC: &[u8; 8] = b"MWMETAWL";
 const SECOND_COPY: usize = 2048;
@@ -118,7 +122,6 @@ pub(super) struct Change {
 #[derive(Debug)]
 pub(super) struct Draft {
     bytes: Vec<u8>,
-    body: blake3::Hash,
     /// In the order in which they take effect.
     pub(super) changes: Vec<Change>,
 }
@@ -142,8 +145,9 @@ impl Draft {
         for (key, value) in &batch.puts {
             changes.push(Change { key: put(&mut out, key), value: Some(put(&mut out, value)) });
         }
-        let body = blake3::hash(&out.0[PREFIX..]);
-        Self { bytes: out.0, body, changes }
+        let body = short_hash(&out.0[PREFIX..]);
+        out.0[52..PREFIX].copy_from_slice(&body);
+        Self { bytes: out.0, changes }
     }
 
     /// Returns the length of the record.
@@ -157,51 +161,70 @@ impl Draft {
         self.bytes[16..20].copy_from_slice(&length.to_be_bytes());
         self.bytes[20..28].copy_from_slice(&lsn.to_be_bytes());
         self.bytes[28..36].copy_from_slice(&durable.to_be_bytes());
-        self.bytes[36..PREFIX].copy_from_slice(prev);
-        let sum = sum(epoch, &self.bytes[16..PREFIX], &self.body);
+        self.bytes[36..52].copy_from_slice(prev);
+        let sum = sum(epoch, &self.bytes[FIELDS..PREFIX]);
         self.bytes[..16].copy_from_slice(&sum);
         (Bytes::from(self.bytes), self.changes, sum)
     }
 }
 
-/// The body enters by its hash, so that hashing a large one needs neither the lock nor the epoch.
-fn sum(epoch: &Epoch, fields: &[u8], body: &blake3::Hash) -> Chain {
-    let mut input = [0; PREFIX - 16 + 32];
-    input[..PREFIX - 16].copy_from_slice(fields);
-    input[PREFIX - 16..].copy_from_slice(body.as_bytes());
-    let mut sum = [0; 16];
-    sum.copy_from_slice(&blake3::keyed_hash(epoch, &input).as_bytes()[..16]);
-    sum
+fn short(hash: &blake3::Hash) -> [u8; 16] {
+    let mut short = [0; 16];
+    short.copy_from_slice(&hash.as_bytes()[..16]);
+    short
 }
 
-/// A record that verifies.
+fn short_hash(bytes: &[u8]) -> [u8; 16] {
+    short(&blake3::hash(bytes))
+}
+
+fn sum(epoch: &Epoch, fields: &[u8]) -> Chain {
+    short(&blake3::keyed_hash(epoch, fields))
+}
+
+/// The fields of a record that verify. What they say is true, whatever became of the body.
+#[derive(Debug)]
+pub(super) struct Prefix {
+    length: usize,
+    pub(super) durable: u64,
+    pub(super) prev: Chain,
+    body: [u8; 16],
+    pub(super) sum: Chain,
+}
+
+impl Prefix {
+    /// Reads the prefix at `offset` of `file` when `wanted` accepts its number and it verifies.
+    pub(super) fn read(file: &[u8], offset: usize, epoch: &Epoch, wanted: impl Fn(u64) -> bool) -> Option<Self> {
+        let bytes = file.get(offset..)?.get(..PREFIX)?;
+        let mut reader = Reader::new(bytes);
+        let mut prefix = Self { length: 0, durable: 0, prev: [0; 16], body: [0; 16], sum: [0; 16] };
+        prefix.sum.copy_from_slice(reader.take(16).ok()?);
+        prefix.length = reader.u32().ok()? as usize;
+        if !wanted(reader.u64().ok()?) {
+            return None;
+        }
+        prefix.durable = reader.u64().ok()?;
+        prefix.prev.copy_from_slice(reader.take(16).ok()?);
+        prefix.body.copy_from_slice(reader.take(16).ok()?);
+        (prefix.sum == sum(epoch, &bytes[FIELDS..])).then_some(prefix)
+    }
+}
+
+/// A record that verifies whole.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) bytes: Bytes,
-    pub(super) durable: u64,
     pub(super) prev: Chain,
     pub(super) sum: Chain,
 }
 
 impl Record {
-    /// Reads the record at `offset` of `file` when `wanted` accepts its number and it verifies.
-    pub(super) fn read(file: &Bytes, offset: usize, epoch: &Epoch, wanted: impl Fn(u64) -> bool) -> Option<Self> {
-        let mut reader = Reader::new(file.get(offset..)?);
-        let (mut own, mut prev) = ([0; 16], [0; 16]);
-        own.copy_from_slice(reader.take(16).ok()?);
-        let length = reader.u32().ok()? as usize;
-        let lsn = reader.u64().ok()?;
-        if !wanted(lsn) {
-            return None;
-        }
-        let durable = reader.u64().ok()?;
-        prev.copy_from_slice(reader.take(16).ok()?);
-        let body = reader.take(length).ok()?;
-        let fields = &file[offset + 16..offset + PREFIX];
-        if own != sum(epoch, fields, &blake3::hash(body)) {
-            return None;
-        }
-        Some(Self { bytes: file.slice(offset..offset + PREFIX + length), durable, prev, sum: own })
+    /// Reads the record `lsn` at `offset` of `file` when it verifies.
+    pub(super) fn read(file: &Bytes, offset: usize, epoch: &Epoch, lsn: u64) -> Option<Self> {
+        let Prefix { length, prev, body, sum, .. } = Prefix::read(file, offset, epoch, |found| found == lsn)?;
+        let end = (offset + PREFIX).checked_add(length)?;
+        let intact = body == short_hash(file.get(offset + PREFIX..end)?);
+        intact.then(|| Self { bytes: file.slice(offset..end), prev, sum })
     }
 
     /// Reads the body. An error means that a verified record was written wrongly.

@@ -15,8 +15,9 @@ fn a_record_reads_back() {
     let draft = Draft::new(&batch());
     let (bytes, changes, chain) = draft.seal(&[1; 32], 5, 3, &[9; 16]);
     let file = Bytes::from([&[0; 16][..], &bytes, &[0xff; 40]].concat());
-    let read = Record::read(&file, 16, &[1; 32], |lsn| lsn == 5).unwrap();
-    assert_eq!((read.durable, read.prev, read.sum, &read.bytes), (3, [9; 16], chain, &bytes));
+    let read = Record::read(&file, 16, &[1; 32], 5).unwrap();
+    let prefix = Prefix::read(&file, 16, &[1; 32], |lsn| lsn == 5).unwrap();
+    assert_eq!((prefix.durable, read.prev, read.sum, &read.bytes), (3, [9; 16], chain, &bytes));
     assert_eq!(read.changes().unwrap(), changes);
     let text: Vec<_> = changes.iter().map(|change| (&bytes[change.key.clone()], change.value.is_some())).collect();
     assert_eq!(text, [(&b"gone"[..], false), (b"key", true), (b"", true), (b"key", true)]);
@@ -25,8 +26,8 @@ fn a_record_reads_back() {
 #[test]
 fn another_epoch_or_number_does_not_verify() {
     let bytes = record(&[1; 32], 5);
-    assert!(Record::read(&bytes, 0, &[2; 32], |_| true).is_none());
-    assert!(Record::read(&bytes, 0, &[1; 32], |lsn| lsn == 6).is_none());
+    assert!(Record::read(&bytes, 0, &[2; 32], 5).is_none());
+    assert!(Record::read(&bytes, 0, &[1; 32], 6).is_none());
 }
 
 #[test]
@@ -35,10 +36,10 @@ fn every_flipped_bit_and_every_cut_is_seen() {
     for bit in 0..bytes.len() * 8 {
         let mut bad = bytes.to_vec();
         bad[bit / 8] ^= 1 << (bit % 8);
-        assert!(Record::read(&Bytes::from(bad), 0, &[1; 32], |_| true).is_none(), "bit {bit}");
+        assert!(Record::read(&Bytes::from(bad), 0, &[1; 32], 5).is_none(), "bit {bit}");
     }
     for len in 0..bytes.len() {
-        assert!(Record::read(&bytes.slice(..len), 0, &[1; 32], |_| true).is_none(), "cut at {len}");
+        assert!(Record::read(&bytes.slice(..len), 0, &[1; 32], 5).is_none(), "cut at {len}");
     }
 }
 
