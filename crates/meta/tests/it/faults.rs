@@ -55,7 +55,7 @@ fn a_failed_sync_ends_writing_and_not_reading() {
 #[test]
 fn every_waiting_thread_hears_of_a_failed_sync() {
     let disk = SimDisk::new(2);
-    let store = open(&disk, true);
+    let store = open(&disk, false);
     disk.fail_sync_once();
     std::thread::scope(|scope| {
         let wait = |n: usize| store.submit(put(&n.to_string(), 9), Durability::Durable).and_then(mw_meta::Ticket::wait);
