@@ -91,7 +91,7 @@ impl Store {
         for ancestor in leaned {
             batch.delete(layout::numbered(Tag::Pin, ancestor, world.id.0));
         }
-        head.claim(self, world.owner, &mut batch);
+        head.claim(&*self.segments, world.owner, &mut batch);
         self.meta.submit(batch, Durability::Soon)?.wait()?;
         head.claims.clear();
         head.state = state;

@@ -5,6 +5,7 @@
 use crate::entry::{Entry, Verb};
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
+use crate::mutate::require_key;
 use crate::once::Once;
 use crate::principal::{Principal, Role};
 use crate::record::{self, Inode, Kind};
@@ -13,7 +14,7 @@ use crate::state::State;
 use crate::store::Store;
 use crate::time::At;
 use crate::view::{Overlay, View};
-use crate::world::{Head, World, WorldRecord, alive_value, require_key};
+use crate::world::{Head, World, WorldRecord, alive_value};
 use bytes::Bytes;
 use mw_meta::{Batch, Durability, Expect, Order};
 use mw_model::{ErrorKind, FileType, Hash, Ino, Seq, Version, WorldId, WorldName};
@@ -95,7 +96,13 @@ impl Store {
         let (uid, gid) = self.options.owner;
         let top = Inode::new(FileType::Directory, 0o755, uid, gid, now);
         let changes = vec![(record::key(Ino::ROOT, Kind::Inode, &[]), Some(top.encode()))];
-        let state = State { root: Root::empty(), lean: Vec::new(), seq: Seq(0), time: Version(now.0 - 1), chain: Hash::default() };
+        let state = State {
+            root: Root::empty(),
+            lean: Vec::new(),
+            seq: Seq(0),
+            time: Version(now.0 - 1),
+            chain: Hash::default(),
+        };
         let first = first_entry(&state, now, who, Verb::Born, changes, name.as_str());
         let view = self.empty_view(&state);
         self.make(who, &name, id, record, state, view, first, once.as_ref(), Batch::new())?;

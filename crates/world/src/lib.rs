@@ -3,14 +3,16 @@
 //! A door holds a [`Session`] (world and principal) and calls one verb of it. Protocols are not known here.
 //!
 //! - [`Store`]: all worlds of a process; [`Options`]; `fork` (worlds made), `snapshot`, `time`;
-//! - `world`: an open world, and the one way to change it (`mutate`); `txn`: one mutation being planned;
+//! - `world`: an open world; `mutate`: the one way to change it; `txn`: one mutation being planned;
 //!   `view`: a world at one instant; `state`: what a root and log ranges stand for;
 //! - `entry`: one entry of the log; `recover`: opening a world after a crash; `fold`: the overlay goes into the tree;
 //! - `record`: the records of the tree; `content`: pieces of bytes; `layout`: the keys of `meta`;
 //! - `files`: the POSIX verbs;
+//! - `diff`, `merge` (decided without I/O), `promote`: worlds compared, and one brought to the other; revert, restore;
 //! - `principal`: keys, grants, roles; `once`: idempotency keys; `listener`: what mounts must hear; `orphan`.
 
 mod content;
+mod diff;
 mod entry;
 mod error;
 mod files;
@@ -18,9 +20,12 @@ mod fold;
 mod fork;
 mod layout;
 mod listener;
+mod merge;
+mod mutate;
 mod once;
 mod orphan;
 mod principal;
+mod promote;
 mod record;
 mod recover;
 mod session;
@@ -32,13 +37,16 @@ mod txn;
 mod view;
 mod world;
 
+pub use diff::{Change, DiffEntry, diff};
 pub use error::{Error, Result};
 pub use files::{
     Allocate, Dir, DirEntry, Make, RenameFlag, SeekFor, SetAttr, SetTime, StatFs, WriteAt, Written, XattrFlag,
 };
 pub use fork::{CreateOptions, ForkOptions, Parent, WorldInfo};
 pub use listener::{Changed, Listener, Subscription};
+pub use merge::{Conflict, ConflictKind, Policy, Side};
 pub use principal::{Principal, Role};
+pub use promote::{PromoteOptions, Promoted};
 pub use session::Session;
 pub use snapshot::Snapshot;
 pub use store::{Options, Secret, Store};

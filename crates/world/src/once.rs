@@ -28,7 +28,8 @@ impl Once {
     /// Returns the result of the first time.
     pub(crate) fn before(&self, store: &Store) -> Result<Option<String>> {
         let Some(value) = store.meta.get(&self.place)? else { return Ok(None) };
-        let (hash, result) = value.split_at_checked(32).ok_or_else(|| Error::corrupt("an idempotency record is short"))?;
+        let (hash, result) =
+            value.split_at_checked(32).ok_or_else(|| Error::corrupt("an idempotency record is short"))?;
         if hash != self.request.0 {
             return Err(Error::new(
                 ErrorKind::Conflict,

@@ -2,10 +2,11 @@
 
 use crate::entry::Verb;
 use crate::error::{Error, Result};
+use crate::mutate::Mutation;
 use crate::record::{self, Kind};
 use crate::store::Store;
 use crate::view;
-use crate::world::{Mutation, World};
+use crate::world::World;
 use mw_meta::Durability;
 use mw_model::Ino;
 

@@ -3,11 +3,12 @@
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::listener::{Listener, Subscription};
+use crate::mutate::Mutation;
 use crate::principal::{Principal, Role};
 use crate::store::Store;
 use crate::txn::Txn;
 use crate::view::View;
-use crate::world::{Mutation, World};
+use crate::world::World;
 use mw_meta::Durability;
 use mw_model::{ErrorKind, Version, WorldId, WorldName};
 use std::sync::Arc;
@@ -142,5 +143,28 @@ impl Session {
         head.durable = head.durable.max(seq);
         head.marked = head.marked.max(seq);
         Ok(())
+    }
+}
+
+impl Store {
+    /// Returns a session on a world.
+    ///
+    /// # Errors
+    /// For a scoped key, any world that it may not read, existing or not, well named or not, is the same `Denied`. For the root
+    /// key: `Invalid` for a name out of the rules, `NotFound` for a missing world.
+    pub fn session(self: &Arc<Self>, who: &Principal, world: &str) -> Result<Session> {
+        let everything = who.everything().is_some();
+        let opened = match WorldName::new(world) {
+            Ok(name) => self.find(&name),
+            Err(rule) => Err(Error::invalid(rule)),
+        };
+        let opened = match opened {
+            Err(e) if !everything && matches!(e.kind(), ErrorKind::Invalid | ErrorKind::NotFound) => {
+                return Err(Error::denied());
+            }
+            other => other?,
+        };
+        let role = who.role(opened.id, &opened.record.read().owner).ok_or_else(Error::denied)?;
+        Ok(Session::new(self.clone(), opened, who.clone(), role))
     }
 }

@@ -3,12 +3,12 @@
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
+use crate::mutate::Mutation;
 use crate::once::Once;
 use crate::principal::Role;
 use crate::record;
 use crate::session::Session;
 use crate::state::State;
-use crate::world::Mutation;
 use bytes::Bytes;
 use mw_meta::{Batch, Durability, Expect, Order};
 use mw_model::codec::{Reader, Writer};
@@ -89,8 +89,12 @@ impl Session {
 
     fn take(&self, label: Option<&str>, once: Option<&Once>) -> Result<Snapshot> {
         let world = &self.world;
-        let what =
-            Mutation { who: Some(&self.who), verb: Verb::Snapshot, durability: Durability::Durable, origin: self.origin };
+        let what = Mutation {
+            who: Some(&self.who),
+            verb: Verb::Snapshot,
+            durability: Durability::Durable,
+            origin: self.origin,
+        };
         let mut head = world.head.lock();
         let state = world.state_now(&head);
         let record = SnapshotRecord { label: label.map(str::to_owned), key: self.who.key_id().to_owned(), state };
@@ -138,7 +142,7 @@ impl Session {
         let mut batch = Batch::new();
         batch.require(place.clone(), Expect::Present);
         batch.require(layout::of(Tag::Alive, self.world.id), Expect::Present);
-        crate::world::require_key(&mut batch, Some(&self.who));
+        crate::mutate::require_key(&mut batch, Some(&self.who));
         batch.delete(place.clone());
         if self.store.meta.get(&place)?.is_none() {
             return Err(Error::not_found(format!(

@@ -4,7 +4,6 @@ use crate::content::Content;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::principal::{KeyRecord, Presented, Principal, Role};
-use crate::session::Session;
 use crate::world::{World, WorldRecord};
 use bytes::Bytes;
 use mw_env::Env;
@@ -35,7 +34,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { retention: Duration::from_secs(7 * 86_400), memory: 1 << 30, fold_bytes: 1 << 20, owner: (0, 0), background: true }
+        Self {
+            retention: Duration::from_secs(7 * 86_400),
+            memory: 1 << 30,
+            fold_bytes: 1 << 20,
+            owner: (0, 0),
+            background: true,
+        }
     }
 }
 
@@ -261,27 +266,6 @@ impl Store {
         let record = KeyRecord::decode(&bytes)?;
         let live = record.expires.is_none_or(|at| self.env.now() < at);
         Ok(live.then_some((record, bytes)))
-    }
-
-    /// Returns a session on a world.
-    ///
-    /// # Errors
-    /// For a scoped key, any world that it may not read, existing or not, well named or not, is the same `Denied`. For the root
-    /// key: `Invalid` for a name out of the rules, `NotFound` for a missing world.
-    pub fn session(self: &Arc<Self>, who: &Principal, world: &str) -> Result<Session> {
-        let everything = who.everything().is_some();
-        let opened = match WorldName::new(world) {
-            Ok(name) => self.find(&name),
-            Err(rule) => Err(Error::invalid(rule)),
-        };
-        let opened = match opened {
-            Err(e) if !everything && matches!(e.kind(), ErrorKind::Invalid | ErrorKind::NotFound) => {
-                return Err(Error::denied());
-            }
-            other => other?,
-        };
-        let role = who.role(opened.id, &opened.record.read().owner).ok_or_else(Error::denied)?;
-        Ok(Session::new(self.clone(), opened, who.clone(), role))
     }
 
     /// Finds a world by name.

@@ -31,9 +31,10 @@ impl At {
             return Err(Error::invalid("the version is empty; use a version, an RFC 3339 time or a snapshot's label"));
         }
         if text.bytes().all(|b| b.is_ascii_digit()) {
-            return text.parse().map(|n| Self::Version(Version(n))).map_err(|_| {
-                Error::invalid(format!("version {text} is out of range; versions are UNIX nanoseconds"))
-            });
+            return text
+                .parse()
+                .map(|n| Self::Version(Version(n)))
+                .map_err(|_| Error::invalid(format!("version {text} is out of range; versions are UNIX nanoseconds")));
         }
         match rfc3339(text) {
             Some(n) => Ok(Self::Version(Version(n))),

@@ -41,13 +41,7 @@ pub(crate) struct Txn<'a> {
 }
 
 impl<'a> Txn<'a> {
-    pub(crate) fn new(
-        store: &'a Store,
-        world: &'a World,
-        view: View,
-        now: Version,
-        verb: Verb,
-    ) -> Self {
+    pub(crate) fn new(store: &'a Store, world: &'a World, view: View, now: Version, verb: Verb) -> Self {
         Self {
             view,
             now,

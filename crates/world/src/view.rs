@@ -78,7 +78,10 @@ impl View {
             (Bound::Excluded(a), Bound::Excluded(b)) => a >= b,
             _ => false,
         };
-        let layer = |overlay: &Overlay| Layer { overlay: overlay.clone(), next: if empty { None } else { Some(range.clone()) } };
+        let layer = |overlay: &Overlay| Layer {
+            overlay: overlay.clone(),
+            next: if empty { None } else { Some(range.clone()) },
+        };
         let layers = std::iter::once(&self.overlay).chain(self.frozen.as_ref()).map(|o| layer(o).peekable()).collect();
         let tree = (!empty).then(|| self.tree.scan(&self.root, range.clone()).peekable());
         Records { layers, tree }
@@ -155,7 +158,9 @@ impl Iterator for Layer {
 /// Returns the range unless it is empty (a map panics when asked for an inverted range).
 fn shrink(start: Bound<Bytes>, end: Bound<Bytes>) -> Option<(Bound<Bytes>, Bound<Bytes>)> {
     let open = match (&start, &end) {
-        (Bound::Excluded(a), Bound::Excluded(b) | Bound::Included(b)) | (Bound::Included(a), Bound::Excluded(b)) => a < b,
+        (Bound::Excluded(a), Bound::Excluded(b) | Bound::Included(b)) | (Bound::Included(a), Bound::Excluded(b)) => {
+            a < b
+        }
         (Bound::Included(a), Bound::Included(b)) => a <= b,
         _ => true,
     };

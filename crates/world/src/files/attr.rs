@@ -86,7 +86,9 @@ impl Session {
             if let Some(size) = change.size {
                 match inode.kind {
                     FileType::File => txn.resize(ino, &mut inode, size)?,
-                    FileType::Directory => return Err(Error::new(ErrorKind::IsDirectory, "a directory has no size to set")),
+                    FileType::Directory => {
+                        return Err(Error::new(ErrorKind::IsDirectory, "a directory has no size to set"));
+                    }
                     _ => return Err(Error::invalid("only a file has a size to set")),
                 }
             }

@@ -2,9 +2,9 @@
 
 use crate::entry::Verb;
 use crate::error::Result;
+use crate::mutate::Mutation;
 use crate::record;
 use crate::session::Session;
-use crate::world::Mutation;
 use mw_meta::Durability;
 use mw_model::{Attr, Ino};
 
@@ -60,5 +60,4 @@ impl Session {
             tracing::debug!(world = self.name.as_str(), "an orphan stays until the world is opened again: {e}");
         }
     }
-
 }

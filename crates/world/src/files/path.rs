@@ -52,7 +52,8 @@ impl Session {
         if name.len() > MAX_NAME {
             need_name(name)?;
         }
-        let (_, entry) = if mountable(name) { find(&view, parent, name)? } else { None }.ok_or_else(|| missing(name))?;
+        let (_, entry) =
+            if mountable(name) { find(&view, parent, name)? } else { None }.ok_or_else(|| missing(name))?;
         Ok(view.inode(entry.ino)?.attr(entry.ino))
     }
 

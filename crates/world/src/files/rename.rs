@@ -34,14 +34,7 @@ impl Session {
     ///
     /// # Errors
     /// `NotFound`; `AlreadyExists`; `NotEmpty`; `IsDirectory`; `NotDirectory`; `Invalid` for a directory moved into itself.
-    pub fn rename(
-        &self,
-        parent: Ino,
-        name: &[u8],
-        new_parent: Ino,
-        new_name: &[u8],
-        flag: RenameFlag,
-    ) -> Result<()> {
+    pub fn rename(&self, parent: Ino, name: &[u8], new_parent: Ino, new_name: &[u8], flag: RenameFlag) -> Result<()> {
         need_name(new_name)?;
         self.change(Verb::Rename, Durability::Soon, |txn| {
             let (raw, entry) = find(&txn.view, parent, name)?.ok_or_else(|| missing(name))?;
@@ -116,7 +109,10 @@ impl Txn<'_> {
             // A hidden object may stand where one of the two would go; it must not be lost.
             for (parent, raw, own) in [(b.parent, &a_raw, &b.raw), (a.parent, &b_raw, &a.raw)] {
                 if raw != own && self.view.entry(parent, raw)?.is_some() {
-                    return Err(Error::new(ErrorKind::Invalid, "an object of the same name stands behind the directory"));
+                    return Err(Error::new(
+                        ErrorKind::Invalid,
+                        "an object of the same name stands behind the directory",
+                    ));
                 }
             }
         }

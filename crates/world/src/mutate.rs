@@ -1,0 +1,162 @@
+//! The one way to change a world: plan, commit one entry, publish, tell.
+//!
+//! Invariant: an entry is in `meta`, in order, before any reader sees it; a plan that fails leaves nothing behind.
+
+use crate::entry::{Entry, Verb};
+use crate::error::{Error, Result};
+use crate::layout::{self, Tag};
+use crate::listener::Changed;
+use crate::principal::Principal;
+use crate::store::Store;
+use crate::txn::Txn;
+use crate::world::{Head, World};
+use mw_meta::{Batch, Durability, Expect};
+use mw_model::{ErrorKind, Seq};
+use std::sync::atomic::Ordering;
+
+/// Requires the key as it was presented; the store's own doings have none.
+pub(crate) fn require_key(batch: &mut Batch, who: Option<&Principal>) {
+    if let Some(who) = who {
+        batch.require(layout::raw(Tag::Key, who.key_id().as_bytes()), Expect::Value(who.0.bytes.clone()));
+    }
+}
+
+/// What a mutation is, beside its plan.
+pub(crate) struct Mutation<'a> {
+    pub who: Option<&'a Principal>,
+    pub verb: Verb,
+    pub durability: Durability,
+    pub origin: u64,
+}
+
+impl Store {
+    /// Plans and commits one entry. The plan runs alone; if it fails, or changes nothing, nothing is committed.
+    pub(crate) fn mutate<T>(
+        &self,
+        world: &World,
+        what: &Mutation<'_>,
+        plan: impl FnOnce(&mut Txn<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut head = world.head.lock();
+        let (out, done) = self.mutate_locked(world, &mut head, what, plan)?;
+        let Some(done) = done else { return Ok(out) };
+        let heavy = head.bytes >= self.options.fold_bytes;
+        let loose = head.loose > head.durable;
+        drop(head);
+        self.finish(world, done.ticket, what.durability, loose, done.seq)?;
+        world.listeners.tell(what.origin, &done.notices);
+        if heavy {
+            self.fold_soon(world);
+        }
+        Ok(out)
+    }
+
+    /// Waits until entry `seq` is as durable as was asked: content first, then the log.
+    pub(crate) fn finish(
+        &self,
+        world: &World,
+        ticket: Box<dyn mw_meta::Ticket>,
+        durability: Durability,
+        loose: bool,
+        seq: Seq,
+    ) -> Result<()> {
+        if durability == Durability::Soon {
+            return Ok(());
+        }
+        if loose {
+            self.segments.sync()?;
+        }
+        ticket.wait()?;
+        let mut head = world.head.lock();
+        head.durable = head.durable.max(seq);
+        Ok(())
+    }
+
+    /// Plans and submits one entry under the head's lock.
+    pub(crate) fn mutate_locked<T>(
+        &self,
+        world: &World,
+        head: &mut Head,
+        what: &Mutation<'_>,
+        plan: impl FnOnce(&mut Txn<'_>) -> Result<T>,
+    ) -> Result<(T, Option<Done>)> {
+        world.need_alive()?;
+        let now = head.next_time(self.env.now());
+        let mut txn = Txn::new(self, world, head.view.clone(), now, what.verb);
+        let out = plan(&mut txn)?;
+        let Txn { mut view, path, note, verb, root, changes, notices, meta, force, segments, .. } = txn;
+        if changes.is_empty() && root.is_none() && !force {
+            return Ok((out, None));
+        }
+        let seq = Seq(head.view.seq.0 + 1);
+        let weight: usize =
+            changes.iter().map(|(k, v)| k.len() + 96 + v.as_ref().map_or(0, |v| v.data.len() + v.locator.len())).sum();
+        let entry = Entry {
+            seq,
+            time: now,
+            key: what.who.map_or_else(String::new, |w| w.key_id().to_owned()),
+            run: what.who.and_then(|w| w.run().map(str::to_owned)),
+            verb,
+            path,
+            note,
+            root,
+            changes: changes.into_iter().collect(),
+            previous: head.chain,
+        };
+        let mut batch = meta;
+        batch.require(layout::of(Tag::Alive, world.id), Expect::Present);
+        batch.require(layout::log(world.id, seq), Expect::Absent);
+        require_key(&mut batch, what.who);
+        batch.put(layout::log(world.id, seq), entry.encode());
+        if segments {
+            head.claim(&*self.segments, world.owner, &mut batch);
+        }
+        let durable = head.durable;
+        head.mark(world.id, durable, &mut batch);
+        let ticket = self.submit_for(world, what.who, batch, what.durability)?;
+        if segments {
+            head.claims.clear();
+            head.loose = seq;
+        }
+        view.seq = seq;
+        view.time = now;
+        head.view = view;
+        head.chain = entry.chain();
+        head.bytes += weight;
+        world.publish(head);
+        Ok((out, Some(Done { ticket, seq, notices })))
+    }
+
+    /// Submits a batch and says, when it is refused, which of its requirements fell.
+    pub(crate) fn submit_for(
+        &self,
+        world: &World,
+        who: Option<&Principal>,
+        batch: Batch,
+        durability: Durability,
+    ) -> Result<Box<dyn mw_meta::Ticket>> {
+        match self.meta.submit(batch, durability) {
+            Ok(ticket) => Ok(ticket),
+            Err(e) if e.kind() == ErrorKind::Conflict => {
+                if let Some(who) = who
+                    && self.meta.get(&layout::raw(Tag::Key, who.key_id().as_bytes()))? != Some(who.0.bytes.clone())
+                {
+                    return Err(Error::new(ErrorKind::Denied, "access denied: this key was revoked or changed"));
+                }
+                if self.meta.get(&layout::of(Tag::Alive, world.id))?.is_none() {
+                    world.dead.store(true, Ordering::Release);
+                    world.need_alive()?;
+                }
+                Err(Error::caused(ErrorKind::Conflict, "another change came first; try again", e))
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+/// A submitted entry.
+pub(crate) struct Done {
+    pub ticket: Box<dyn mw_meta::Ticket>,
+    pub seq: Seq,
+    pub notices: Vec<Changed>,
+}
