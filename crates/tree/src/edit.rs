@@ -52,9 +52,10 @@ pub(crate) fn edit(
         let mut come = outcome.come;
         let mut whole = outcome.whole;
         if let Some(top) = old.filter(|top| !whole && top.level == level) {
-            // Nodes came after the top node, which was left alone.
+            // Nodes came before or after the top node, which was left alone.
             let node = store.node(&top.child.blob, level)?;
-            come.insert(0, (Bytes::copy_from_slice(node.last_key()), top.child));
+            let place = come.partition_point(|(key, _)| &key[..] < node.last_key());
+            come.insert(place, (Bytes::copy_from_slice(node.last_key()), top.child));
             whole = true;
         }
         if let Some(child) = outcome.lone {
@@ -165,17 +166,19 @@ impl<'a> Level<'a> {
     /// Builds anew from `node` on, until a new node ends where an old one does.
     fn rebuild(&mut self, mut node: Arc<Node>, batch: &mut Batch<'_>) -> Result<()> {
         loop {
+            // New entries before the node may fill a node of their own; this one is then as it was, or begins afresh.
+            if self.add_before(node.key(0), batch)? && self.builder.is_empty() {
+                return Ok(());
+            }
             self.gone.push(Bytes::copy_from_slice(node.last_key()));
             for i in 0..node.len() {
                 let key = node.key(i);
-                while let Some((new, put)) = batch.next_before(key) {
-                    self.add(new, put, None)?;
-                }
+                self.add_before(key, batch)?;
                 match batch.next_at(key) {
                     None => self.keep(&node, i)?,
                     Some(None) => {}
-                    Some(put @ Some(Put::Value(_))) => self.add(key, put, Some(node.record(i)?))?,
-                    Some(put @ Some(Put::Child(_))) => self.add(key, put, None)?,
+                    Some(Some(put @ Put::Value(_))) => self.add(key, put, Some(node.record(i)?))?,
+                    Some(Some(put @ Put::Child(_))) => self.add(key, put, None)?,
                 }
             }
             self.cursor.advance();
@@ -189,10 +192,24 @@ impl<'a> Level<'a> {
         }
     }
 
+    /// Adds the new entries before `key`. Returns whether there were any edits.
+    fn add_before(&mut self, key: &[u8], batch: &mut Batch<'_>) -> Result<bool> {
+        let mut any = false;
+        while let Some((new, put)) = batch.next_before(key) {
+            any = true;
+            if let Some(put) = put {
+                self.add(new, put, None)?;
+            }
+        }
+        Ok(any)
+    }
+
     /// Adds what comes after the last old node.
     fn rest(&mut self, batch: &mut Batch<'_>) -> Result<()> {
         while let Some((key, put)) = batch.next() {
-            self.add(key, put, None)?;
+            if let Some(put) = put {
+                self.add(key, put, None)?;
+            }
         }
         Ok(())
     }
@@ -206,11 +223,10 @@ impl<'a> Level<'a> {
     }
 
     /// Adds a new entry; `old` is what it replaces.
-    fn add(&mut self, key: &[u8], put: Option<Put<'_>>, old: Option<Record<'_>>) -> Result<()> {
+    fn add(&mut self, key: &[u8], put: Put<'_>, old: Option<Record<'_>>) -> Result<()> {
         match put {
-            None => return Ok(()),
-            Some(Put::Child(child)) => self.builder.child(key, child),
-            Some(Put::Value(value)) => {
+            Put::Child(child) => self.builder.child(key, child),
+            Put::Value(value) => {
                 let data = self.place(&value.data, old)?;
                 self.builder.record(key, &Record { data, weight: value.weight, locator: &value.locator });
             }

@@ -21,6 +21,33 @@ fn history_leaves_no_trace() {
 }
 
 #[test]
+fn small_trees_pass_between_heights() {
+    for seed in 0..60 {
+        let (dice, place) = (Dice::new(1000 + seed), place(1 << 20));
+        let (mut map, mut root) = (Map::new(), Root::empty());
+        let space = 20 << (seed % 5);
+        for round in 0..60 {
+            // A few puts or removals at a time, often at the ends, where trees grow and shrink.
+            let edits: Map = (0..1 + dice.below(3))
+                .map(|_| match dice.below(6) {
+                    0 => number(dice.below(3)),
+                    1 => number(space - dice.below(3)),
+                    _ => number(dice.below(space)),
+                })
+                .map(|key| (key, value(&[1; 5])))
+                .collect();
+            let growing = round / 20 != 1;
+            let keep = || growing == (dice.below(4) > 0);
+            let edits: Edits = edits.into_iter().map(|(key, value)| (key, keep().then_some(value))).collect();
+            root = place.edit(&root, &edits);
+            apply(&mut map, &edits);
+            assert_eq!(root.hash(), place.load(&map).hash(), "seed {seed}, round {round}");
+            place.tree.check(&root).unwrap();
+        }
+    }
+}
+
+#[test]
 fn any_order_and_any_batching_give_one_tree() {
     let (dice, place) = (Dice::new(1), place(4 << 20));
     let map: Map = (0..4000).map(|n| (number(n * n), dice.value())).collect();
