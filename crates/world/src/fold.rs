@@ -18,6 +18,7 @@ use mw_model::{Hash, Ino};
 use mw_segments::BlobRef;
 use mw_tree::{Root, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 
 /// The edits of a fold, and how to take back the joins of each file.
 struct Plan {
@@ -51,7 +52,21 @@ impl Store {
             world.publish(&head);
             (frozen, head.view.root.clone(), world.state_now(&head), head.state_bytes.clone())
         };
-        let plan = self.plan_fold(world, &frozen)?;
+        world.staging.fetch_add(1, Ordering::SeqCst);
+        let folded = self.fold_frozen(world, &frozen, root, target, state_bytes);
+        world.staging.fetch_sub(1, Ordering::SeqCst);
+        folded
+    }
+
+    fn fold_frozen(
+        &self,
+        world: &World,
+        frozen: &Overlay,
+        root: Root,
+        target: State,
+        state_bytes: Bytes,
+    ) -> Result<()> {
+        let plan = self.plan_fold(world, frozen)?;
         let edits: Vec<_> = plan.edits.into_iter().collect();
         let mut folded = self.tree.edit(&root, &world.salt, world.owner, &edits)?;
         self.segments.sync()?;

@@ -94,8 +94,8 @@ pub(crate) fn snapshot(world: WorldId, version: Version) -> Bytes {
 }
 
 /// Makes the key of a claimed segment.
-pub(crate) fn segment(id: SegmentId) -> Bytes {
-    raw(Tag::Segment, &id.0.to_be_bytes())
+pub(crate) fn segment(world: WorldId, id: SegmentId) -> Bytes {
+    numbered(Tag::Segment, world, id.0)
 }
 
 /// Returns the range `[start, end)` of all keys of a tag.

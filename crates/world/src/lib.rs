@@ -9,15 +9,20 @@
 //! - `record`: the records of the tree; `content`: pieces of bytes; `layout`: the keys of `meta`;
 //! - `files`: the POSIX verbs;
 //! - `diff`, `merge` (decided without I/O), `promote`: worlds compared, and one brought to the other; revert, restore;
-//! - `principal`: keys, grants, roles; `once`: idempotency keys; `listener`: what mounts must hear; `orphan`.
+//! - `delete`, `sweep`: space given back; `fsck`: everything proved; `history`: who did what; `usage`: how much there is;
+//! - `principal`, `keys`: keys, grants, roles; `once`: idempotency keys; `listener`: what mounts must hear; `orphan`.
 
 mod content;
+mod delete;
 mod diff;
 mod entry;
 mod error;
 mod files;
 mod fold;
 mod fork;
+mod fsck;
+mod history;
+mod keys;
 mod layout;
 mod listener;
 mod merge;
@@ -32,17 +37,23 @@ mod session;
 mod snapshot;
 mod state;
 mod store;
+mod sweep;
 mod time;
 mod txn;
+mod usage;
 mod view;
 mod world;
 
+pub use delete::Freed;
 pub use diff::{Change, DiffEntry, diff};
 pub use error::{Error, Result};
 pub use files::{
     Allocate, Dir, DirEntry, Make, RenameFlag, SeekFor, SetAttr, SetTime, StatFs, WriteAt, Written, XattrFlag,
 };
 pub use fork::{CreateOptions, ForkOptions, Parent, WorldInfo};
+pub use fsck::Fsck;
+pub use history::{LogEntry, LogQuery};
+pub use keys::{KeyInfo, KeyRequest};
 pub use listener::{Changed, Listener, Subscription};
 pub use merge::{Conflict, ConflictKind, Policy, Side};
 pub use principal::{Principal, Role};
@@ -50,4 +61,6 @@ pub use promote::{PromoteOptions, Promoted};
 pub use session::Session;
 pub use snapshot::Snapshot;
 pub use store::{Options, Secret, Store};
+pub use sweep::Swept;
 pub use time::At;
+pub use usage::{Status, Usage};

@@ -18,7 +18,7 @@ use mw_tree::Salt;
 use parking_lot::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A world as it is stored: what does not change with its content.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,6 +84,24 @@ pub(crate) struct World {
     /// One fold, promote, rebase or revert at a time. Taken before `head`.
     pub folding: Mutex<()>,
     pub dead: AtomicBool,
+    /// How many calls have bytes in segments that no entry refers to yet.
+    pub staging: AtomicUsize,
+}
+
+/// A call that has bytes in segments which no entry refers to yet: the sweep leaves the world's open segments alone.
+pub(crate) struct Staging(Arc<World>);
+
+impl Staging {
+    pub(crate) fn begin(world: &Arc<World>) -> Self {
+        world.staging.fetch_add(1, Ordering::SeqCst);
+        Self(world.clone())
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        self.0.staging.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// The end of a world's log, and what the next entry needs to know.
@@ -123,6 +141,7 @@ impl World {
             listeners: Arc::new(Listeners::default()),
             folding: Mutex::new(()),
             dead: AtomicBool::new(false),
+            staging: AtomicUsize::new(0),
         }
     }
 
@@ -172,7 +191,7 @@ impl Head {
     pub(crate) fn claim(&mut self, segments: &dyn Segments, owner: Owner, batch: &mut Batch) {
         self.claims.extend(segments.claims(owner));
         for claim in &self.claims {
-            batch.put(layout::segment(claim.segment), encode_claim(claim));
+            batch.put(layout::segment(claim.owner.world, claim.segment), encode_claim(claim));
         }
     }
 

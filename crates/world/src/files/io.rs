@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::record::Inode;
 use crate::session::Session;
 use crate::txn::Txn;
+use crate::world::Staging;
 use bytes::Bytes;
 use mw_meta::Durability;
 use mw_model::{Attr, ErrorKind, FileType, Ino};
@@ -117,6 +118,7 @@ impl Session {
     pub fn write(&self, ino: Ino, at: WriteAt, data: &[u8]) -> Result<Written> {
         self.need_writable()?;
         // Large content is in segments before the world is locked: a slow disk holds up nobody else.
+        let _staging = Staging::begin(&self.world);
         let pieces = self.store.content.extents(self.world.owner, 0, data)?;
         self.change(Verb::Write, Durability::Soon, |txn| {
             let mut inode = txn.need_file(ino)?;

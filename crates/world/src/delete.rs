@@ -1,0 +1,171 @@
+//! Worlds deleted: first the commit that says so, then, when nobody can still read them, their space.
+
+use crate::error::{Error, Result};
+use crate::layout::{self, Tag};
+use crate::listener::Changed;
+use crate::mutate::require_key;
+use crate::principal::{Principal, Role};
+use crate::session::Session;
+use crate::store::{Store, decode_claim};
+use crate::world::{World, alive_value};
+use mw_meta::{Batch, Durability, Expect, Order};
+use mw_model::{ErrorKind, Ino, WorldId};
+use mw_segments::SegmentId;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The space that a deletion gives back, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Freed {
+    /// Given back now.
+    pub bytes: u64,
+    /// Shared with other worlds, or still being read: the sweep decides.
+    pub later: u64,
+}
+
+impl Store {
+    /// Deletes a world. Its forks live on.
+    ///
+    /// # Errors
+    /// `Denied` unless admin; `NotEmpty` without `force` while it holds anything.
+    pub fn delete_world(self: &Arc<Self>, who: &Principal, name: &str, force: bool) -> Result<Freed> {
+        let session = self.session(who, name)?;
+        session.need(Role::Admin)?;
+        session.delete(force)
+    }
+
+    /// Frees a dead world's segments at once when it never lent bytes and nobody reads it.
+    pub(crate) fn free_dead(&self, id: WorldId, shared_out: bool, busy: bool) -> Result<Freed> {
+        let (start, end) = layout::all_of(Tag::Segment, id);
+        let mut claims = Vec::new();
+        for (key, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
+            claims.push(decode_claim(&key, &value)?.segment);
+        }
+        let later: u64 = claims.iter().map(|s| s.size()).sum();
+        let (pins, pins_end) = layout::all_of(Tag::Pin, id);
+        let pinned = !self.meta.scan(&pins, &pins_end, 1, Order::Up)?.is_empty();
+        if shared_out || busy || pinned {
+            return Ok(Freed { bytes: 0, later });
+        }
+        self.forget(id)?;
+        Ok(Freed { bytes: self.free_segments(id, &claims)?, later: 0 })
+    }
+
+    /// Drops the claims of segments durably, then frees them.
+    pub(crate) fn free_segments(&self, world: WorldId, segments: &[SegmentId]) -> Result<u64> {
+        let mut freed = 0;
+        for part in segments.chunks(1024) {
+            let mut batch = Batch::new();
+            for segment in part {
+                batch.delete(layout::segment(world, *segment));
+            }
+            self.meta.commit(batch, Durability::Durable)?;
+            freed += self.segments.free(part)?;
+        }
+        Ok(freed)
+    }
+
+    /// Removes every record of a dead world but its claims.
+    pub(crate) fn forget(&self, id: WorldId) -> Result<()> {
+        for tag in [Tag::Log, Tag::History, Tag::Snapshot, Tag::Upload] {
+            let (start, end) = layout::all_of(tag, id);
+            loop {
+                let page = self.meta.scan(&start, &end, 1024, Order::Up)?;
+                if page.is_empty() {
+                    break;
+                }
+                let mut batch = Batch::new();
+                for (key, _) in page {
+                    batch.delete(key);
+                }
+                self.meta.commit(batch, Durability::Soon)?;
+            }
+        }
+        let mut batch = Batch::new();
+        for tag in [Tag::World, Tag::State, Tag::Mark, Tag::Sync, Tag::Dying] {
+            batch.delete(layout::of(tag, id));
+        }
+        batch.delete(layout::raw(Tag::Counter, &id.0.to_be_bytes()));
+        self.meta.commit(batch, Durability::Durable)?;
+        Ok(())
+    }
+
+    /// Discards the forks whose time to live has passed; returns their names.
+    ///
+    /// # Errors
+    /// The metadata store failed.
+    pub fn reap(self: &Arc<Self>) -> Result<Vec<String>> {
+        let root = self.principal(&self.root_key()?.id)?;
+        let now = self.env.now();
+        let mut reaped = Vec::new();
+        let (start, end) = layout::all(Tag::Name);
+        for (_, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
+            let Some(record) = self.record_of(WorldId(layout::number(&value)))? else { continue };
+            if record.expires.is_some_and(|at| at <= now) {
+                match self.delete_world(&root, &record.name, true) {
+                    Ok(_) => reaped.push(record.name),
+                    Err(e) if e.kind() == ErrorKind::NotFound => {}
+                    Err(e) => tracing::warn!(world = record.name, "its time is over, but it could not be deleted: {e}"),
+                }
+            }
+        }
+        Ok(reaped)
+    }
+}
+
+impl Session {
+    /// Drops a fork and says how much space came back.
+    ///
+    /// # Errors
+    /// `Denied` unless admin; `Invalid` for a world that is not a fork.
+    pub fn discard(&self) -> Result<Freed> {
+        self.need(Role::Admin)?;
+        if self.world.record.read().parent.is_none() {
+            return Err(Error::invalid(format!(
+                "world {} is not a fork; `mw world delete {}` deletes it",
+                self.name, self.name
+            )));
+        }
+        self.delete(true)
+    }
+
+    fn delete(&self, force: bool) -> Result<Freed> {
+        if self.at.is_some() {
+            return Err(Error::new(ErrorKind::ReadOnly, "a version cannot be deleted as a world; delete its snapshot"));
+        }
+        let world: &Arc<World> = &self.world;
+        let _turn = world.folding.lock();
+        let shared_out = {
+            let head = world.head.lock();
+            world.need_alive()?;
+            if !force && head.view.entries(Ino::ROOT, &[]).next().transpose()?.is_some() {
+                return Err(Error::new(
+                    ErrorKind::NotEmpty,
+                    format!("world {} is not empty; delete its objects first, or force it", self.name),
+                ));
+            }
+            let alive = layout::of(Tag::Alive, world.id);
+            let mut batch = Batch::new();
+            batch.require(alive.clone(), Expect::Value(alive_value(head.shared_out)));
+            require_key(&mut batch, Some(&self.who));
+            batch.delete(alive);
+            batch.delete(layout::raw(Tag::Name, self.name.as_str().as_bytes()));
+            if let Some((parent, _, _)) = &world.record.read().parent {
+                batch.delete(layout::numbered(Tag::Child, *parent, world.id.0));
+            }
+            for range in head.state.lean.iter().filter(|range| range.world != world.id) {
+                batch.delete(layout::numbered(Tag::Pin, range.world, world.id.0));
+            }
+            batch.put(layout::of(Tag::Dying, world.id), alive_value(head.shared_out));
+            self.store.submit_for(world, Some(&self.who), batch, Durability::Durable)?.wait()?;
+            world.dead.store(true, Ordering::Release);
+            head.shared_out
+        };
+        self.store.open.lock().remove(&world.id);
+        world.listeners.tell(0, &[Changed::Gone]);
+        self.store.segments.seal(world.owner);
+        // This session is one holder; any other may still be reading.
+        let busy = Arc::strong_count(world) > 1;
+        self.store.free_dead(world.id, shared_out, busy)
+    }
+}

@@ -1,0 +1,42 @@
+use super::*;
+use mw_model::FileType;
+
+fn known() -> Known {
+    Known {
+        content: Version(77),
+        etag: "0123".to_owned(),
+        checksums: vec![Checksum { algorithm: ChecksumAlgorithm::Crc64Nvme, value: "AAAA=-2".to_owned(), composite: true }],
+        parts: vec![5 << 20, 1],
+        meta: ObjectMeta {
+            content_type: Some("text/plain".to_owned()),
+            storage_class: Some(String::new()),
+            user: vec![("é".to_owned(), String::new())],
+            tags: vec![("k".to_owned(), "v".to_owned())],
+            ..ObjectMeta::default()
+        },
+    }
+}
+
+#[test]
+fn a_record_reads_back_and_a_cut_one_is_refused() {
+    let value = known().encode();
+    assert_eq!(Known::decode(&value).unwrap(), known());
+    for end in 0..value.data.len() {
+        assert!(Known::decode(&record::plain(value.data[..end].to_vec())).is_err());
+    }
+}
+
+#[test]
+fn another_content_makes_tag_checksums_and_parts_stale_but_not_the_metadata() {
+    let mut inode = Inode::new(FileType::File, 0o644, 0, 0, Version(77));
+    let value = known().encode();
+    assert_eq!(Known::fresh(Some(&value), &inode).unwrap(), known());
+    inode.content = Version(78);
+    let fresh = Known::fresh(Some(&value), &inode).unwrap();
+    assert_eq!((&fresh.etag[..], fresh.checksums.len(), fresh.parts.len()), ("", 0, 0));
+    assert_eq!(fresh.meta, known().meta);
+    let tag = fresh.clone().info(Bytes::new(), Ino(5), &inode).etag;
+    assert!(tag.ends_with("-0") && tag.len() == 34, "{tag}");
+    inode.content = Version(79);
+    assert_ne!(tag, fresh.info(Bytes::new(), Ino(5), &inode).etag);
+}

@@ -1,0 +1,249 @@
+//! Sweep: what nothing refers to any more is freed, by whole segments.
+//!
+//! Reachability grows only from roots that the mark saw: every borrowing commit requires the record of the root under which the
+//! bytes were found. A segment is freed only when its claim was there before the mark began, its owner has stopped appending
+//! to it, and no call had bytes in it that were not committed yet.
+
+use crate::entry::Entry;
+use crate::error::Result;
+use crate::fork::SyncPair;
+use crate::layout::{self, Tag};
+use crate::record::Extent;
+use crate::recover::is_extent;
+use crate::snapshot::SnapshotRecord;
+use crate::state::State;
+use crate::store::{Store, decode_claim};
+use bytes::Bytes;
+use mw_meta::{Batch, Durability, Order};
+use mw_model::{Seq, WorldId};
+use mw_segments::{BlobRef, Claim, SegmentId};
+use mw_tree::{Value, Visit};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What a sweep did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Bytes given back.
+    pub freed: u64,
+    /// Segments freed.
+    pub segments: u64,
+    /// Deleted worlds whose last records went.
+    pub worlds: u64,
+    /// Entries of history beyond retention that went.
+    pub entries: u64,
+}
+
+/// The blobs that something refers to.
+#[derive(Default)]
+struct Marks {
+    nodes: HashSet<BlobRef>,
+    live: HashSet<SegmentId>,
+    broken: Option<crate::error::Error>,
+}
+
+impl Visit for Marks {
+    fn node(&mut self, blob: &BlobRef) -> bool {
+        self.live.insert(blob.addr.segment);
+        self.nodes.insert(*blob)
+    }
+
+    fn entry(&mut self, key: &[u8], value: &Value) {
+        if let Err(e) = self.value(&Bytes::copy_from_slice(key), value) {
+            self.broken.get_or_insert(e);
+        }
+    }
+
+    fn large(&mut self, blob: &BlobRef) {
+        self.live.insert(blob.addr.segment);
+    }
+}
+
+impl Marks {
+    fn value(&mut self, key: &Bytes, value: &Value) -> Result<()> {
+        if is_extent(key)
+            && let Some(blob) = Extent::decode(value)?.piece.blob()
+        {
+            self.live.insert(blob.addr.segment);
+        }
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Frees what nothing refers to. Safe beside every other call; an error leaves everything as it was.
+    ///
+    /// # Errors
+    /// The store failed, or stored bytes do not verify: then nothing is freed.
+    pub fn sweep(self: &Arc<Self>) -> Result<Swept> {
+        let mut swept = Swept::default();
+        self.bury(&mut swept)?;
+        self.retire(&mut swept)?;
+        let candidates = self.candidates()?;
+        let mut marks = Marks::default();
+        self.mark(&mut marks)?;
+        let mut dead: HashMap<WorldId, Vec<SegmentId>> = HashMap::new();
+        for claim in candidates {
+            if !marks.live.contains(&claim.segment) {
+                dead.entry(claim.owner.world).or_default().push(claim.segment);
+            }
+        }
+        for (world, segments) in dead {
+            swept.segments += segments.len() as u64;
+            swept.freed += self.free_segments(world, &segments)?;
+        }
+        Ok(swept)
+    }
+
+    /// Gives back the space of deleted worlds that nobody can read any more.
+    fn bury(&self, swept: &mut Swept) -> Result<()> {
+        let (start, end) = layout::all(Tag::Dying);
+        for (key, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
+            let id = WorldId(layout::number(&key));
+            let shared_out = value.get(1) == Some(&1);
+            let freed = self.free_dead(id, shared_out, false)?;
+            swept.freed += freed.bytes;
+            swept.worlds += u64::from(freed.later == 0);
+            if shared_out && freed.later == 0 {
+                self.forget(id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes history beyond retention, in commits of its own before the mark.
+    fn retire(&self, swept: &mut Swept) -> Result<()> {
+        let horizon = self.env.now().saturating_sub(self.options.retention.as_nanos() as u64);
+        let (start, end) = layout::all(Tag::World);
+        for (key, _) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
+            let id = WorldId(layout::number(&key));
+            // The newest state at or before the horizon stays: instants after it replay from there.
+            let (from, to) = layout::all_of(Tag::History, id);
+            let mut keep = None;
+            for (_, value) in self.meta.scan(&from, &to, usize::MAX, Order::Down)? {
+                let state = State::decode(&value)?;
+                if state.time.0 <= horizon {
+                    keep = Some(state.seq);
+                    break;
+                }
+            }
+            let Some(mut keep) = keep else { continue };
+            keep = keep.min(self.leaned(id)?);
+            swept.entries += self.drop_before(id, keep)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the first entry of a world that a state, a snapshot, a sync pair or another world still leans on.
+    fn leaned(&self, id: WorldId) -> Result<Seq> {
+        let mut first = Seq(u64::MAX);
+        let mut lean = |state: &State| {
+            for range in state.lean.iter().filter(|range| range.world == id) {
+                first = first.min(range.after);
+            }
+        };
+        self.each_state(&mut |state| {
+            lean(&state);
+            Ok(())
+        })?;
+        if let Some(bytes) = self.meta.get(&layout::of(Tag::State, id))? {
+            first = first.min(State::decode(&bytes)?.seq);
+        }
+        Ok(first)
+    }
+
+    fn drop_before(&self, id: WorldId, keep: Seq) -> Result<u64> {
+        let mut dropped = 0;
+        for tag in [Tag::Log, Tag::History] {
+            let (start, _) = layout::all_of(tag, id);
+            let end = layout::numbered(tag, id, keep.0);
+            loop {
+                let page = self.meta.scan(&start, &end, 1024, Order::Up)?;
+                if page.is_empty() {
+                    break;
+                }
+                if tag == Tag::Log {
+                    dropped += page.len() as u64;
+                }
+                let mut batch = Batch::new();
+                for (key, _) in page {
+                    batch.delete(key);
+                }
+                self.meta.commit(batch, Durability::Soon)?;
+            }
+        }
+        Ok(dropped)
+    }
+
+    /// Returns the claims that this sweep may free.
+    fn candidates(&self) -> Result<Vec<Claim>> {
+        let mut busy = HashSet::new();
+        let open: Vec<_> = self.open.lock().values().cloned().collect();
+        let (start, end) = layout::all(Tag::Segment);
+        let claims = self.meta.scan(&start, &end, usize::MAX, Order::Up)?;
+        for world in &open {
+            self.segments.seal(world.owner);
+            if world.staging.load(Ordering::SeqCst) > 0 {
+                busy.insert(world.owner);
+            }
+        }
+        let mut candidates = Vec::new();
+        for (key, value) in claims {
+            let claim = decode_claim(&key, &value)?;
+            if !busy.contains(&claim.owner) {
+                candidates.push(claim);
+            }
+        }
+        Ok(candidates)
+    }
+
+    fn mark(&self, marks: &mut Marks) -> Result<()> {
+        self.each_state(&mut |state| {
+            self.tree.walk(&state.root, marks)?;
+            match marks.broken.take() {
+                Some(e) => Err(e),
+                None => Ok(()),
+            }
+        })?;
+        let (mut start, end) = layout::all(Tag::Log);
+        loop {
+            let page = self.meta.scan(&start, &end, 1024, Order::Up)?;
+            let Some((last, _)) = page.last() else { break };
+            let mut next = last.to_vec();
+            next.push(0);
+            for (_, value) in &page {
+                let entry = Entry::decode(value)?;
+                if let Some(root) = &entry.root {
+                    self.tree.walk(root, marks)?;
+                }
+                for (key, value) in &entry.changes {
+                    if let Some(value) = value {
+                        marks.value(key, value)?;
+                    }
+                }
+            }
+            start = next.into();
+        }
+        Ok(())
+    }
+
+    /// Visits every state that something can start from.
+    pub(crate) fn each_state(&self, visit: &mut dyn FnMut(State) -> Result<()>) -> Result<()> {
+        for tag in [Tag::State, Tag::History, Tag::Snapshot, Tag::Sync] {
+            let (start, end) = layout::all(tag);
+            for (_, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
+                match tag {
+                    Tag::Snapshot => visit(SnapshotRecord::decode(&value)?.state)?,
+                    Tag::Sync => {
+                        let pair = SyncPair::decode(&value)?;
+                        visit(pair.theirs)?;
+                        visit(pair.ours)?;
+                    }
+                    _ => visit(State::decode(&value)?)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
