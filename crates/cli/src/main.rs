@@ -1,2 +1,42 @@
-//! `mw`: the only binary.
-fn main() {}
+//! `mw`: the only binary, and the only place that reads the command line and prints.
+//!
+//! - [`commands`]: the command line, and one file for each family of verbs, each a client of the control plane;
+//! - [`client`], [`endpoint`], [`transport`]: how a command reaches its server, and starts one when there is none;
+//! - [`transfer`]: files of this machine as a stream of frames, both ways;
+//! - [`serve`]: the server: its listener, mounts, runs, its end; `serve/wire.rs` composes everything;
+//! - [`dir`]: the server's directory;
+//! - [`output`], [`failure`]: what is printed, and the exit codes.
+
+mod client;
+mod commands;
+mod dir;
+mod endpoint;
+mod failure;
+mod output;
+mod place;
+mod serve;
+mod transfer;
+mod transport;
+mod units;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // A sandbox's first process is this program too. It must not look at anything else of the command line or the environment.
+    if std::env::args_os().nth(1).is_some_and(|arg| arg == commands::SANDBOX_INIT) {
+        return mw_sandbox::init_main();
+    }
+    let cli = match commands::args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return output::usage(&error),
+    };
+    let out = output::Output::new(cli.global.json);
+    match commands::run(cli, &out) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            out.failure(&failure);
+            ExitCode::from(failure.exit())
+        }
+    }
+}

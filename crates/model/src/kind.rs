@@ -46,6 +46,35 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Every kind, in the order of declaration.
+    pub const ALL: [Self; 20] = [
+        Self::NotFound,
+        Self::AlreadyExists,
+        Self::Denied,
+        Self::Conflict,
+        Self::Precondition,
+        Self::Invalid,
+        Self::NotEmpty,
+        Self::IsDirectory,
+        Self::NotDirectory,
+        Self::NameTooLong,
+        Self::TooLarge,
+        Self::NoSpace,
+        Self::Quota,
+        Self::ReadOnly,
+        Self::Busy,
+        Self::Corrupt,
+        Self::Unsupported,
+        Self::Deadline,
+        Self::Cancelled,
+        Self::Io,
+    ];
+
+    /// Returns the kind whose stable name is `name`.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
     /// Returns the stable lower-case name used in JSON and logs.
     pub fn as_str(self) -> &'static str {
         match self {

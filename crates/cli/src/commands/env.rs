@@ -1,0 +1,66 @@
+//! `mw env`: export lines that point every S3 client at the server.
+//!
+//! One block serves the AWS command line and SDKs (`AWS_*`), the Tigris command line and SDK (`TIGRIS_*`, `TIGRIS_STORAGE_*`), and `mw` itself.
+
+use super::Context;
+use crate::failure::{DONE, Result};
+use clap::Args;
+use mw_http::types::Secret;
+use std::collections::BTreeMap;
+
+/// Print export lines
+#[derive(Debug, Args)]
+pub struct Env {
+    /// The key to use, instead of the one that the command itself uses
+    #[arg(long, value_name = "ID")]
+    key: Option<String>,
+}
+
+impl Env {
+    pub fn run(self, context: &Context<'_>) -> Result<u8> {
+        let client = context.client()?;
+        let found = client.found();
+        let key = match &self.key {
+            None => Secret { id: found.credentials.id.clone(), secret: found.credentials.secret.clone() },
+            Some(id) => client.get(&format!("keys/{}/secret", mw_http::uri::encode(id.as_bytes(), false)), &[])?,
+        };
+        if found.started {
+            context.out.note("mw: the server was started for this command and leaves after 60 s without clients; `mw serve` keeps one");
+        }
+        context.out.show(&block(&found.endpoint(), &key), |block| {
+            block.iter().map(|(name, value)| format!("export {name}={}\n", quote(value))).collect()
+        });
+        Ok(DONE)
+    }
+}
+
+fn block(endpoint: &str, key: &Secret) -> BTreeMap<&'static str, String> {
+    let endpoint = || endpoint.to_owned();
+    let (id, secret) = (|| key.id.clone(), || key.secret.clone());
+    BTreeMap::from([
+        ("MW_ENDPOINT", endpoint()),
+        ("AWS_ACCESS_KEY_ID", id()),
+        ("AWS_SECRET_ACCESS_KEY", secret()),
+        ("AWS_ENDPOINT_URL", endpoint()),
+        ("AWS_ENDPOINT_URL_S3", endpoint()),
+        ("AWS_ENDPOINT_URL_IAM", endpoint()),
+        ("AWS_REGION", "auto".to_owned()),
+        ("AWS_DEFAULT_REGION", "auto".to_owned()),
+        ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
+        ("TIGRIS_ENDPOINT", endpoint()),
+        ("TIGRIS_MGMT_ENDPOINT", endpoint()),
+        ("TIGRIS_IAM_ENDPOINT", endpoint()),
+        ("TIGRIS_STORAGE_ENDPOINT", endpoint()),
+        ("TIGRIS_ACCESS_KEY_ID", id()),
+        ("TIGRIS_SECRET_ACCESS_KEY", secret()),
+        ("TIGRIS_STORAGE_ACCESS_KEY_ID", id()),
+        ("TIGRIS_STORAGE_SECRET_ACCESS_KEY", secret()),
+        ("TIGRIS_FORCE_PATH_STYLE", "true".to_owned()),
+    ])
+}
+
+/// Quotes a word for a POSIX shell.
+fn quote(word: &str) -> String {
+    let plain = !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._/:@%+,".contains(&b));
+    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}

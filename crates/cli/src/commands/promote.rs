@@ -1,0 +1,207 @@
+//! `mw promote`, `mw rebase`, `mw revert` and `mw restore`.
+
+use super::{Context, diff};
+use crate::failure::{CONFLICT, DONE, Failure, Result};
+use crate::place::{Place, world_verb};
+use crate::units;
+use clap::{Args, ValueEnum};
+use mw_http::types::{self, ConflictKind, NewPromote, NewRestore, NewRevert, Promoted, Side, Spot};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// What to do about conflicts.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Policy {
+    /// Apply nothing and list them
+    Fail,
+    /// Keep what the target has
+    Ours,
+    /// Take what the source has
+    Theirs,
+}
+
+/// Merge a fork back into its base
+#[derive(Debug, Args)]
+pub struct Promote {
+    /// The fork
+    fork: String,
+    #[command(flatten)]
+    how: How,
+}
+
+/// Bring a fork up to its base
+#[derive(Debug, Args)]
+pub struct Rebase {
+    /// The fork
+    fork: String,
+    #[command(flatten)]
+    how: How,
+}
+
+#[derive(Debug, Args)]
+struct How {
+    /// Say what would be done and do nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Only what lies under this path
+    #[arg(long, value_name = "PREFIX")]
+    only: Option<String>,
+    /// What to do about conflicts
+    #[arg(long, value_enum, default_value = "fail")]
+    policy: Policy,
+    /// Decisions by path: a JSON object {"PATH": "ours"|"theirs"}, or lines `ours PATH` and `theirs PATH`
+    #[arg(long, value_name = "FILE")]
+    resolve: Option<PathBuf>,
+    /// A text for the log
+    #[arg(long, short, value_name = "TEXT")]
+    message: Option<String>,
+}
+
+impl How {
+    fn request(self) -> Result<NewPromote> {
+        let policy = match self.policy {
+            Policy::Fail => types::Policy::Fail,
+            Policy::Ours => types::Policy::Ours,
+            Policy::Theirs => types::Policy::Theirs,
+        };
+        let resolve = self.resolve.as_deref().map(resolutions).transpose()?.unwrap_or_default();
+        Ok(NewPromote { dry_run: self.dry_run, only: self.only, policy, resolve, message: self.message })
+    }
+}
+
+/// Reads a resolution file.
+fn resolutions(path: &Path) -> Result<BTreeMap<String, Side>> {
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::io(path.display(), e))?;
+    if text.trim_start().starts_with('{') {
+        return serde_json::from_str(&text).map_err(|e| {
+            Failure::usage(format!("{}: {e}; write {{\"PATH\": \"ours\" or \"theirs\"}}", path.display()))
+        });
+    }
+    text.lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
+        .map(|(at, line)| {
+            let side = |word| match word {
+                "ours" => Some(Side::Ours),
+                "theirs" => Some(Side::Theirs),
+                _ => None,
+            };
+            line.split_once(' ').and_then(|(word, path)| Some((path.to_owned(), side(word)?))).ok_or_else(|| {
+                Failure::usage(format!("{} line {}: write `ours PATH` or `theirs PATH`", path.display(), at + 1))
+            })
+        })
+        .collect()
+}
+
+impl Promote {
+    pub fn run(self, context: &Context<'_>) -> Result<u8> {
+        let request = self.how.request()?;
+        let promoted: Promoted = context.client()?.post_raw(&world_verb(&self.fork, "promote"), &request)?;
+        Ok(show(context, &promoted, &format!("mw promote {}", self.fork), "promoted"))
+    }
+}
+
+impl Rebase {
+    pub fn run(self, context: &Context<'_>) -> Result<u8> {
+        let request = self.how.request()?;
+        let promoted: Promoted = context.client()?.post_raw(&world_verb(&self.fork, "rebase"), &request)?;
+        Ok(show(context, &promoted, &format!("mw rebase {}", self.fork), "rebased"))
+    }
+}
+
+/// Set a world back to an instant
+#[derive(Debug, Args)]
+pub struct Revert {
+    /// The world
+    world: String,
+    /// The instant: a version, an RFC 3339 time or a snapshot's label
+    version: String,
+}
+
+impl Revert {
+    pub fn run(self, context: &Context<'_>) -> Result<u8> {
+        let request = NewRevert { to: self.version };
+        let promoted: Promoted = context.client()?.post_raw(&world_verb(&self.world, "revert"), &request)?;
+        Ok(show(context, &promoted, "mw revert", "reverted"))
+    }
+}
+
+/// Bring one path back from an instant
+#[derive(Debug, Args)]
+pub struct Restore {
+    /// The world and the instant: WORLD@VERSION
+    from: String,
+    /// The path
+    path: String,
+}
+
+impl Restore {
+    pub fn run(self, context: &Context<'_>) -> Result<u8> {
+        let spot = if Place::is(OsStr::new(&self.from)) {
+            Place::parse(OsStr::new(&self.from))?.spot
+        } else {
+            Spot::parse(&self.from)
+        };
+        let from =
+            spot.at.ok_or_else(|| Failure::usage(format!("{:?} names no instant; write WORLD@VERSION", self.from)))?;
+        let request = NewRestore { from, path: self.path };
+        let promoted: Promoted = context.client()?.post_raw(&world_verb(&spot.world, "restore"), &request)?;
+        Ok(show(context, &promoted, "mw restore", "restored"))
+    }
+}
+
+fn name(kind: ConflictKind) -> &'static str {
+    match kind {
+        ConflictKind::BothModified => "both modified",
+        ConflictKind::BothAdded => "both added",
+        ConflictKind::ModifyDelete => "modified here, deleted there",
+        ConflictKind::DeleteModify => "deleted here, modified there",
+        ConflictKind::RenameRename => "renamed differently",
+        ConflictKind::RenameCycle => "renames make a cycle",
+        ConflictKind::ParentDeleted => "parent deleted",
+        ConflictKind::TypeChanged => "type changed",
+        ConflictKind::Attributes => "attributes differ",
+    }
+}
+
+/// Prints the outcome and returns the exit code. `again` is the command to repeat with decisions.
+fn show(context: &Context<'_>, promoted: &Promoted, again: &str, done: &str) -> u8 {
+    context.out.show(promoted, |promoted| {
+        let mut text = diff::lines(context.out, &promoted.changes);
+        for path in &promoted.merged {
+            text.push_str(&format!("+ {path}  (both tails kept)\n"));
+        }
+        if promoted.conflicts.is_empty() {
+            text.push_str(&outcome(promoted, done));
+        }
+        text
+    });
+    if promoted.conflicts.is_empty() {
+        return DONE;
+    }
+    if !context.out.is_json() {
+        for conflict in &promoted.conflicts {
+            let detail = if conflict.detail.is_empty() { String::new() } else { format!(": {}", conflict.detail) };
+            context.out.note(&format!("C {}  ({}{detail})", conflict.path, name(conflict.kind)));
+        }
+        context.out.note(&format!(
+            "mw: {}, nothing was applied; decide with `{again} --resolve FILE` (a line `ours PATH` or `theirs PATH` for each), or with --policy ours|theirs",
+            units::count(promoted.conflicts.len() as u64, "conflict", "conflicts"),
+        ));
+    } else if let Some(error) = &promoted.error {
+        context.out.failure(&Failure::told(error.clone()));
+    }
+    CONFLICT
+}
+
+fn outcome(promoted: &Promoted, done: &str) -> String {
+    let changes = units::count(promoted.changes.len() as u64, "change", "changes");
+    if promoted.dry_run {
+        return format!("would be {done}: {changes}");
+    }
+    let version = promoted.version.as_ref().map(|version| format!(", version {version}")).unwrap_or_default();
+    let snapshot =
+        promoted.snapshot.as_ref().map(|version| format!(", undo with the snapshot {version}")).unwrap_or_default();
+    format!("{done}: {changes}{version}{snapshot}")
+}

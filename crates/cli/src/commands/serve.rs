@@ -1,0 +1,52 @@
+//! `mw serve`.
+
+use super::Context;
+use crate::failure::{DONE, Failure, Result};
+use crate::serve::{self, Setup};
+use clap::Args;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Serve the store
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Where to listen; port 0 takes a free one. There is no TLS: keep it on loopback, or behind a proxy
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:9700")]
+    listen: SocketAddr,
+    /// Serve worlds as virtual hosts under this name too: WORLD.SUFFIX
+    #[arg(long, value_name = "SUFFIX")]
+    host_suffix: Option<String>,
+    /// The URL under which clients reach the server, where it is not the address
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+    /// Leave after this long without clients, mounts and runs
+    #[arg(long, value_name = "SECONDS")]
+    idle_exit: Option<u64>,
+    /// Started by another command
+    #[arg(long, hide = true)]
+    background: bool,
+}
+
+impl Serve {
+    pub fn run(self, context: &Context<'_>) -> Result<u8> {
+        if self.idle_exit == Some(0) {
+            return Err(Failure::usage("--idle-exit 0 would leave at once; give at least one second"));
+        }
+        let suffix = self.host_suffix.as_deref().map(|suffix| suffix.trim_start_matches('.'));
+        if suffix.is_some_and(|suffix| {
+            suffix.is_empty() || !suffix.bytes().all(|b| b.is_ascii_alphanumeric() || b".-".contains(&b))
+        }) {
+            return Err(Failure::usage("--host-suffix is no host name; write s3.example"));
+        }
+        let setup = Setup {
+            dir: context.dir()?,
+            listen: self.listen,
+            host_suffix: suffix.map(str::to_owned),
+            public_url: self.public_url.map(|url| url.trim_end_matches('/').to_owned()),
+            idle: self.idle_exit.map(Duration::from_secs),
+            background: self.background,
+        };
+        serve::serve(&setup, context.out)?;
+        Ok(DONE)
+    }
+}

@@ -1,0 +1,188 @@
+//! The server's directory: who owns it, which format it has, and the small files that tell clients about the server.
+//!
+//! One process owns a directory, by a lock on `DIR/lock` held for its whole life. Every file here is written beside and renamed, so
+//! that a reader never sees half of one.
+
+use crate::failure::{Failure, Result};
+use mw_env::Env;
+use mw_http::types::Secret;
+use mw_model::ErrorKind;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+/// The file with the root key: `{"id":…,"secret":…}`, for its owner alone.
+pub const ROOT_KEY: &str = "root-key.json";
+const SERVER: &str = "server.json";
+const FORMAT: &str = "format";
+/// The format that this program writes, and the newest it reads.
+const VERSION: u64 = 1;
+/// How long a server in the background waits for its predecessor to leave, in steps of a hundredth of a second.
+const PATIENCE: u32 = 3_000;
+
+/// What a running server says about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Announcement {
+    /// The process.
+    pub pid: u32,
+    /// The address, as a URL.
+    pub endpoint: String,
+    /// This life of the server; `/-/healthz` answers with the same.
+    pub instance: String,
+}
+
+/// Reads what the server of `dir` said about itself.
+pub fn announced(dir: &Path) -> Option<Announcement> {
+    serde_json::from_slice(&fs::read(dir.join(SERVER)).ok()?).ok()
+}
+
+/// Makes `dir`, for its owner alone, when it is missing.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn make(dir: &Path) -> Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|e| Failure::io(dir.display(), e))
+}
+
+/// Opens a file to be locked.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn open_lock(path: &Path) -> Result<fs::File> {
+    fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(|e| Failure::io(path.display(), e))
+}
+
+/// The ownership of a directory; given up when dropped.
+#[derive(Debug)]
+pub struct Owned {
+    _lock: fs::File,
+}
+
+impl Owned {
+    /// Takes `dir`, making it when it is missing, and checks its format. With `wait` a predecessor may take half a minute to
+    /// leave.
+    ///
+    /// # Errors
+    /// `Busy` when another server owns it, naming its process; `Unsupported` when a newer version wrote it.
+    pub fn take(dir: &Path, wait: bool, env: &Env) -> Result<Self> {
+        make(dir)?;
+        let path = dir.join("lock");
+        let mut lock = open_lock(&path)?;
+        let mut tries = if wait { PATIENCE } else { 0 };
+        while let Err(error) = flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            if error != rustix::io::Errno::WOULDBLOCK {
+                return Err(Failure::io(path.display(), error));
+            }
+            if tries == 0 {
+                return Err(taken(dir, &mut lock));
+            }
+            tries -= 1;
+            env.sleep(Duration::from_millis(10));
+        }
+        lock.set_len(0)
+            .and_then(|()| writeln!(lock, "{}", std::process::id()))
+            .map_err(|e| Failure::io(path.display(), e))?;
+        check_format(dir, env)?;
+        Ok(Self { _lock: lock })
+    }
+}
+
+fn taken(dir: &Path, lock: &mut fs::File) -> Failure {
+    let mut pid = String::new();
+    // Without the pid the message is only less helpful.
+    let _ = lock.read_to_string(&mut pid);
+    let pid = pid.trim();
+    let owner = if pid.is_empty() { "another server".to_owned() } else { format!("the server with pid {pid}") };
+    let message = format!(
+        "the directory {} is in use by {owner}; use that one (unset MW_ENDPOINT, or see server.json), stop it first, or give another --data",
+        dir.display()
+    );
+    Failure::new(ErrorKind::Busy, message)
+}
+
+fn check_format(dir: &Path, env: &Env) -> Result<()> {
+    let path = dir.join(FORMAT);
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            let found =
+                text.trim().strip_prefix("manyworlds ").and_then(|n| n.parse::<u64>().ok()).ok_or_else(|| {
+                    Failure::new(
+                        ErrorKind::Corrupt,
+                        format!("{} is not the format file of a store; is this the right directory?", path.display()),
+                    )
+                })?;
+            if found > VERSION {
+                let message = format!(
+                    "the directory {} has format {found}, and this version of mw reads up to {VERSION}; use a newer mw, or another --data",
+                    dir.display()
+                );
+                return Err(Failure::new(ErrorKind::Unsupported, message));
+            }
+            Ok(())
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            write(dir, FORMAT, format!("manyworlds {VERSION}\n").as_bytes(), env)
+        }
+        Err(error) => Err(Failure::io(path.display(), error)),
+    }
+}
+
+/// Writes `dir/name`, readable by its owner alone, whole or not at all; durable on return.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn write(dir: &Path, name: &str, bytes: &[u8], env: &Env) -> Result<()> {
+    let beside = dir.join(format!(".{name}.{}", env.token(8)));
+    let outcome = (|| {
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, dir.join(name))?;
+        fs::File::open(dir)?.sync_all()
+    })();
+    outcome.map_err(|e| {
+        // What is left of it is of no use to anybody.
+        let _ = fs::remove_file(&beside);
+        Failure::io(dir.join(name).display(), e)
+    })
+}
+
+/// Writes the root key.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn write_key(dir: &Path, key: &Secret, env: &Env) -> Result<()> {
+    let bytes = serde_json::to_vec(key).map_err(|e| Failure::new(ErrorKind::Io, e.to_string()))?;
+    if fs::read(dir.join(ROOT_KEY)).is_ok_and(|there| there == bytes) {
+        return Ok(());
+    }
+    write(dir, ROOT_KEY, &bytes, env)
+}
+
+/// Tells clients where the server is.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn announce(dir: &Path, announcement: &Announcement, env: &Env) -> Result<()> {
+    let bytes = serde_json::to_vec(announcement).map_err(|e| Failure::new(ErrorKind::Io, e.to_string()))?;
+    write(dir, SERVER, &bytes, env)
+}
+
+/// Takes back what [`announce`] said, if nobody else has said something since.
+pub fn withdraw(dir: &Path, instance: &str) {
+    if announced(dir).is_some_and(|there| there.instance == instance) {
+        // A client that finds it all the same sees that nobody answers.
+        let _ = fs::remove_file(dir.join(SERVER));
+    }
+}

@@ -1,0 +1,195 @@
+//! `mw serve`: take the directory, open the store, answer, and leave cleanly.
+//!
+//! Order: lock, format, store, root key, mounts, listener, `ready`. The end is the other way round: no new connections,
+//! requests in flight get ten seconds, mounts go, the store closes, the lock last.
+
+mod listen;
+mod mounts;
+mod runs;
+mod wire;
+
+use crate::dir::{self, Announcement, Owned};
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+use listen::Open;
+use mw_env::Env;
+use mw_model::ErrorKind;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// How long requests in flight may take once the server has been told to leave.
+const GRACE: Duration = Duration::from_secs(10);
+/// How often forks whose time is over are looked for.
+const REAP: Duration = Duration::from_secs(5);
+/// How often freed space is swept up.
+const SWEEP: Duration = Duration::from_secs(3_600);
+/// Stack of the threads that walk trees; the deepest path has some two thousand directories.
+const STACK: usize = 8 << 20;
+
+/// How the server is set up.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The directory.
+    pub dir: PathBuf,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The suffix of virtual hosts.
+    pub host_suffix: Option<String>,
+    /// The address under which clients reach the server.
+    pub public_url: Option<String>,
+    /// Leave after this long without clients, mounts and runs.
+    pub idle: Option<Duration>,
+    /// Started by a command, without a terminal.
+    pub background: bool,
+}
+
+/// Serves until told to leave.
+///
+/// # Errors
+/// The directory is taken or of a newer format, the store does not open, or the address cannot be listened on.
+pub fn serve(setup: &Setup, out: &Output) -> Result<()> {
+    if setup.background {
+        // The terminal of the command that started the server is not the server's. It fails for a session's leader, which has none to leave.
+        let _ = rustix::process::setsid();
+    }
+    trace();
+    let env = Env::real();
+    let owned = Owned::take(&setup.dir, setup.background, &env)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(STACK)
+        .build()
+        .map_err(|e| Failure::io("cannot start", e))?;
+    let outcome = runtime.block_on(run(setup, &env, out));
+    // Threads that still watch something end with the process; waiting for them could take for ever.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    drop(owned);
+    outcome
+}
+
+fn trace() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_env("MW_LOG").or_else(|_| EnvFilter::try_from_default_env());
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new("warn,mw=info"));
+    // A second subscriber in one process would be a test's, and then the first one serves.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
+}
+
+async fn run(setup: &Setup, env: &Env, out: &Output) -> Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(|e| Failure::io("signals", e))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| Failure::io("signals", e))?;
+    let listener = TcpListener::bind(setup.listen).await.map_err(|e| {
+        Failure::new(
+            ErrorKind::of_io(&e),
+            format!("cannot listen on {}: {e}; give another --listen, or port 0 for a free one", setup.listen),
+        )
+    })?;
+    let address = listener.local_addr().map_err(|e| Failure::io("the listener", e))?;
+    if !address.ip().is_loopback() {
+        tracing::warn!(
+            "listening on {address}, which other machines may reach, without TLS: put a TLS proxy before it"
+        );
+        out.note(&format!("mw: warning: {address} may be reached by other machines, and nothing is encrypted"));
+    }
+    let instance = env.token(20);
+    let (dir, env2, here) = (setup.clone(), env.clone(), instance.clone());
+    let wired = tokio::task::spawn_blocking(move || wire::wire(&dir, address, &env2, here))
+        .await
+        .map_err(|e| Failure::new(ErrorKind::Io, format!("opening the store failed: {e}")))??;
+
+    let open = Open::default();
+    let (stop, stopped) = watch::channel(false);
+    let accepting = tokio::spawn(listen::accept(listener, wired.router.clone(), open.clone(), stopped));
+    let endpoint = format!("http://{}", reachable(address));
+    let announcement = Announcement { pid: std::process::id(), endpoint: endpoint.clone(), instance: instance.clone() };
+    dir::announce(&setup.dir, &announcement, env)?;
+    out.bytes(format!("ready {endpoint}\n").as_bytes());
+
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("told to leave"),
+        _ = interrupt.recv() => tracing::info!("interrupted"),
+        () = idle(setup.idle, &wired, &open) => tracing::info!("idle, leaving"),
+        () = housekeeping(&wired) => {}
+    }
+    dir::withdraw(&setup.dir, &instance);
+    // The receivers may be gone already.
+    let _ = stop.send(true);
+    let _ = accepting.await;
+    drain(&open).await;
+    tokio::task::spawn_blocking(move || wired.close())
+        .await
+        .map_err(|e| Failure::new(ErrorKind::Io, format!("closing the store failed: {e}")))?;
+    Ok(())
+}
+
+/// Returns the address at which this machine reaches a listener on `address`.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let mut address = address;
+    if address.ip().is_unspecified() {
+        address.set_ip(if address.is_ipv4() {
+            std::net::Ipv4Addr::LOCALHOST.into()
+        } else {
+            std::net::Ipv6Addr::LOCALHOST.into()
+        });
+    }
+    address
+}
+
+/// Waits until requests in flight are answered, or their time is over.
+async fn drain(open: &Open) {
+    let empty = async {
+        while open.count() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    if tokio::time::timeout(GRACE, empty).await.is_err() {
+        tracing::warn!(connections = open.count(), "leaving with requests unanswered");
+    }
+}
+
+/// Ends when there have been no clients, mounts and runs for `limit`.
+async fn idle(limit: Option<Duration>, wired: &wire::Wired, open: &Open) {
+    let Some(limit) = limit else { return std::future::pending().await };
+    let mut quiet = Duration::ZERO;
+    let mut served = wired.served();
+    // Short commands come and go between two looks, so that requests are counted as well as connections.
+    let step = (limit / 20).clamp(Duration::from_millis(10), Duration::from_secs(1));
+    while quiet < limit {
+        tokio::time::sleep(step).await;
+        let now = wired.served();
+        let busy = now != served || open.count() > 0 || wired.is_busy();
+        served = now;
+        quiet = if busy { Duration::ZERO } else { quiet + step };
+    }
+}
+
+/// Discards forks whose time is over, and sweeps now and then. Never ends.
+async fn housekeeping(wired: &wire::Wired) {
+    let mut since = Duration::ZERO;
+    loop {
+        tokio::time::sleep(REAP).await;
+        since += REAP;
+        let store = wired.store.clone();
+        let sweep = since >= SWEEP;
+        if sweep {
+            since = Duration::ZERO;
+        }
+        let work = tokio::task::spawn_blocking(move || {
+            match store.reap() {
+                Ok(gone) if gone.is_empty() => {}
+                Ok(gone) => tracing::info!(forks = gone.join(" "), "discarded, their time was over"),
+                Err(error) => tracing::warn!(%error, "discarding old forks failed"),
+            }
+            if sweep && let Err(error) = store.sweep() {
+                tracing::warn!(%error, "the sweep failed");
+            }
+        });
+        if let Err(error) = work.await {
+            tracing::error!(%error, "housekeeping failed");
+        }
+    }
+}

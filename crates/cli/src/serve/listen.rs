@@ -1,0 +1,178 @@
+//! The listener: a bounded number of connections, each with bounds on what a slow client can hold.
+//!
+//! It knows neither S3 nor the control plane; what a request means is the router's to say.
+
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use mw_http::Body;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, Sleep};
+
+/// How many connections are served at once; more wait in the kernel's queue.
+const CONNECTIONS: usize = 4_096;
+/// How long a client may take for the head of a request.
+const HEAD: Duration = Duration::from_secs(30);
+/// How long a client may take to receive what is ready for it.
+const STALL: Duration = Duration::from_secs(120);
+
+/// Answers a request.
+pub trait Router: Clone + Send + Sync + 'static {
+    /// Answers a request; failures are answers too.
+    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
+}
+
+/// How many connections there are.
+#[derive(Debug, Clone, Default)]
+pub struct Open(Arc<AtomicUsize>);
+
+impl Open {
+    /// Returns how many connections there are.
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One of them, counted until it is dropped.
+struct Counted(Open);
+
+impl Counted {
+    fn new(open: &Open) -> Self {
+        open.0.fetch_add(1, Ordering::Relaxed);
+        Self(open.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Accepts connections until `stop` says so, then no more; those there are finish their request and end.
+pub async fn accept(listener: TcpListener, router: impl Router, open: Open, mut stop: watch::Receiver<bool>) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(place) = room.clone().acquire_owned().await else { return };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.changed() => return,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let counted = Counted::new(&open);
+                let (router, stop) = (router.clone(), stop.clone());
+                tokio::spawn(async move {
+                    serve(stream, router, stop).await;
+                    drop((counted, place));
+                });
+            }
+            Err(error) => {
+                // Out of descriptors, most likely: wait for some to come back instead of spinning.
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, router: impl Router, mut stop: watch::Receiver<bool>) {
+    // Answers are often small; where it cannot be set they are only slower.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| {
+        let router = router.clone();
+        async move { Ok::<_, Infallible>(router.answer(request).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(1 << 20)
+        .serve_connection(TokioIo::new(Patient::new(stream)), service);
+    tokio::pin!(connection);
+    let outcome = tokio::select! {
+        outcome = connection.as_mut() => outcome,
+        _ = stop.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// A stream that gives up on a peer that does not take what is written to it.
+struct Patient {
+    stream: TcpStream,
+    limit: Pin<Box<Sleep>>,
+    waiting: bool,
+}
+
+impl Patient {
+    fn new(stream: TcpStream) -> Self {
+        Self { stream, limit: Box::pin(tokio::time::sleep(STALL)), waiting: false }
+    }
+
+    /// Starts the clock at the first write that must wait, and stops it at one that need not.
+    fn judge<T>(&mut self, context: &mut Context<'_>, outcome: Poll<std::io::Result<T>>) -> Poll<std::io::Result<T>> {
+        if outcome.is_ready() {
+            self.waiting = false;
+            return outcome;
+        }
+        if !self.waiting {
+            self.waiting = true;
+            self.limit.as_mut().reset(Instant::now() + STALL);
+        }
+        match self.limit.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Err(std::io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncRead for Patient {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, out)
+    }
+}
+
+impl AsyncWrite for Patient {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.judge(context, outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.judge(context, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

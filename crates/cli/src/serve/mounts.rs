@@ -1,0 +1,205 @@
+//! The table of mounts. It is kept in `DIR/mounts.json`, so that a restarted server mounts again what was mounted.
+//!
+//! Invariants: the file names exactly what was asked for and not taken back; the server never opens a path on its own mounts, as it
+//! would wait for itself; a mount whose server died is detached before anything else is done with its directory.
+
+use crate::dir;
+use mw_env::Env;
+use mw_fuse::MountOptions;
+use mw_http::host::MountHost;
+use mw_http::types::{Mount, NewMount, Unmount};
+use mw_http::{Error, Result};
+use mw_model::ErrorKind;
+use mw_world::{At, Session, Store};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+const FILE: &str = "mounts.json";
+
+/// What was asked for: enough to mount it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Wish {
+    world: String,
+    #[serde(default)]
+    at: Option<String>,
+    #[serde(default)]
+    read_only: bool,
+    /// The key under which the mount acts.
+    key: String,
+}
+
+/// A wish and what came of it.
+struct Place {
+    wish: Wish,
+    state: std::result::Result<mw_fuse::Mount, String>,
+}
+
+/// The mounts of a server.
+pub struct MountTable {
+    dir: PathBuf,
+    env: Env,
+    places: Mutex<BTreeMap<PathBuf, Place>>,
+}
+
+impl MountTable {
+    /// Mounts again what the table in `dir` names. What does not mount stays in the table with its reason.
+    pub fn open(dir: &Path, store: &Arc<Store>, env: &Env) -> Self {
+        let wishes: BTreeMap<PathBuf, Wish> = match std::fs::read(dir.join(FILE)) {
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+                tracing::error!(%error, "the table of mounts is unreadable; nothing is mounted again");
+                BTreeMap::new()
+            }),
+            Err(_) => BTreeMap::new(),
+        };
+        let places = wishes
+            .into_iter()
+            .map(|(path, wish)| {
+                let state = again(store, &path, &wish).map_err(|error| {
+                    tracing::warn!(%error, dir = %path.display(), world = wish.world, "cannot mount again");
+                    error.to_string()
+                });
+                (path, Place { wish, state })
+            })
+            .collect();
+        Self { dir: dir.to_owned(), env: env.clone(), places: Mutex::new(places) }
+    }
+
+    /// Returns whether a mount lives.
+    pub fn is_busy(&self) -> bool {
+        self.places.lock().values().any(|place| place.state.as_ref().is_ok_and(mw_fuse::Mount::is_alive))
+    }
+
+    /// Detaches everything and keeps the table.
+    pub fn close(&self) {
+        for (path, place) in std::mem::take(&mut *self.places.lock()) {
+            if let Ok(mount) = place.state
+                && let Err(error) = mount.unmount(false).or_else(|_| mount.unmount(true))
+            {
+                tracing::warn!(%error, dir = %path.display(), "cannot unmount");
+            }
+        }
+    }
+
+    fn save(&self, places: &BTreeMap<PathBuf, Place>) -> Result<()> {
+        let wishes: BTreeMap<&Path, &Wish> = places.iter().map(|(path, place)| (path.as_path(), &place.wish)).collect();
+        let bytes =
+            serde_json::to_vec(&wishes).map_err(|e| Error::new(ErrorKind::Io, "the table of mounts").with_source(e))?;
+        dir::write(&self.dir, FILE, &bytes, &self.env)
+            .map_err(|failure| Error::new(ErrorKind::Io, format!("the table of mounts cannot be written: {failure}")))
+    }
+}
+
+fn again(store: &Arc<Store>, path: &Path, wish: &Wish) -> Result<mw_fuse::Mount> {
+    mw_fuse::clear_stale(path).map_err(fuse)?;
+    let who = store.principal(&wish.key)?;
+    let session = match &wish.at {
+        None => store.session(&who, &wish.world)?,
+        Some(at) => store.session_at(&who, &wish.world, At::parse(at)?)?,
+    };
+    mount(session, path, wish.read_only)
+}
+
+fn mount(session: Session, path: &Path, read_only: bool) -> Result<mw_fuse::Mount> {
+    let options = MountOptions { read_only: read_only || session.version().is_some(), ..MountOptions::default() };
+    mw_fuse::mount(session, path, &options).map_err(fuse)
+}
+
+fn fuse(error: mw_fuse::Error) -> Error {
+    Error::new(error.kind(), error.to_string()).with_source(error)
+}
+
+fn shown(path: &Path, place: &Place) -> Mount {
+    let alive = place.state.as_ref().is_ok_and(mw_fuse::Mount::is_alive);
+    Mount {
+        world: place.wish.world.clone(),
+        at: place.wish.at.clone(),
+        dir: path.display().to_string(),
+        read_only: place.wish.read_only || place.wish.at.is_some(),
+        alive,
+        problem: match &place.state {
+            Err(problem) => Some(problem.clone()),
+            Ok(_) if !alive => Some("the world is gone, or the mount was taken away".to_owned()),
+            Ok(_) => None,
+        },
+    }
+}
+
+/// A directory to mount on: absolute, without `..`, and not the store's own.
+fn checked(own: &Path, dir: &str) -> Result<PathBuf> {
+    let path = PathBuf::from(dir);
+    let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    if !path.is_absolute() || !plain || path == Path::new("/") {
+        return Err(Error::invalid(format!("{dir:?} is no directory to mount on; give an absolute path without '..'")));
+    }
+    if path.starts_with(own) || own.starts_with(&path) {
+        return Err(Error::invalid(format!("{dir:?} holds the store itself, or lies in it; mount somewhere else")));
+    }
+    Ok(path)
+}
+
+impl MountHost for MountTable {
+    fn mount(&self, session: Session, request: &NewMount) -> Result<Mount> {
+        let path = checked(&self.dir, &request.dir)?;
+        let wish = Wish {
+            world: request.world.clone(),
+            at: request.at.clone(),
+            read_only: request.read_only,
+            key: session.principal().key_id().to_owned(),
+        };
+        let mut places = self.places.lock();
+        if let Some(place) = places.get(&path) {
+            match &place.state {
+                Ok(mount) if mount.is_alive() && place.wish == wish => return Ok(shown(&path, place)),
+                Ok(mount) if mount.is_alive() => {
+                    let message =
+                        format!("{} is mounted on {} already; unmount it first", place.wish.world, request.dir);
+                    return Err(Error::new(ErrorKind::Busy, message));
+                }
+                // Dead, or never mounted: its place is free.
+                Ok(_) | Err(_) => {
+                    places.remove(&path);
+                }
+            }
+        }
+        if let Some(other) = places.keys().find(|other| path.starts_with(other)) {
+            let message =
+                format!("{} lies in the mount {}, which the server cannot look into", request.dir, other.display());
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        mw_fuse::clear_stale(&path).map_err(fuse)?;
+        let mounted = mount(session, &path, request.read_only)?;
+        let place = Place { wish, state: Ok(mounted) };
+        let answer = shown(&path, &place);
+        places.insert(path.clone(), place);
+        if let Err(error) = self.save(&places) {
+            // Not half made: what is not in the table is not mounted.
+            if let Some(Ok(mount)) = places.remove(&path).map(|place| place.state) {
+                let _ = mount.unmount(true);
+            }
+            return Err(error);
+        }
+        Ok(answer)
+    }
+
+    fn unmount(&self, request: &Unmount) -> Result<()> {
+        let path = PathBuf::from(&request.dir);
+        let mut places = self.places.lock();
+        let Some(place) = places.get(&path) else {
+            let message = format!("nothing of this store is mounted on {:?}; `mw mounts` lists what is", request.dir);
+            return Err(Error::new(ErrorKind::NotFound, message));
+        };
+        match &place.state {
+            Ok(mount) if mount.is_alive() => mount.unmount(request.lazy).map_err(fuse)?,
+            Ok(_) | Err(_) => mw_fuse::clear_stale(&path).map_err(fuse)?,
+        }
+        places.remove(&path);
+        self.save(&places)
+    }
+
+    fn list(&self) -> Vec<Mount> {
+        self.places.lock().iter().map(|(path, place)| shown(path, place)).collect()
+    }
+}

@@ -1,0 +1,112 @@
+//! The whole server on one screen: which engine stands behind which seam, and which door before them.
+
+use super::Setup;
+use super::listen::Router;
+use super::mounts::MountTable;
+use super::runs;
+use crate::dir;
+use crate::failure::{Failure, Result};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use mw_env::{Env, LocalDisk};
+use mw_http::types::Secret;
+use mw_http::{Body, ControlDoor, Hosts, host::RunHost};
+use mw_model::ErrorKind;
+use mw_s3::{S3Door, S3Options};
+use mw_world::{Options, Store};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Everything that is open.
+pub struct Wired {
+    pub store: Arc<Store>,
+    pub router: Doors,
+    mounts: Arc<MountTable>,
+    runs: Option<Arc<dyn RunHost>>,
+}
+
+/// Opens the store of `setup` and puts the doors before it.
+pub fn wire(setup: &Setup, address: SocketAddr, env: &Env, instance: String) -> Result<Wired> {
+    let disk = |name: &str| {
+        let path = setup.dir.join(name);
+        LocalDisk::new(&path).map(Arc::new).map_err(|e| Failure::io(path.display(), e))
+    };
+    let meta = mw_meta::Embedded::open(disk("meta")?, env.clone()).map_err(|e| cannot_open("meta", &e))?;
+    let segments = mw_segments::Local::open(disk("segments")?, env.clone()).map_err(|e| cannot_open("segments", &e))?;
+    let store = Store::open(Arc::new(meta), Arc::new(segments), env.clone(), Options::default())?;
+    let root = store.root_key()?;
+    dir::write_key(&setup.dir, &Secret { id: root.id, secret: root.secret }, env)?;
+
+    let mounts = Arc::new(MountTable::open(&setup.dir, &store, env));
+    let runs = runs::open(&setup.dir, &store, &mounts, super::reachable(address))?;
+    let hosts = Hosts { mounts: Some(mounts.clone()), runs: runs.clone() };
+    let router = Doors {
+        control: ControlDoor::new(store.clone(), hosts, instance),
+        s3: mw_s3::service(
+            store.clone(),
+            S3Options {
+                host_suffix: setup.host_suffix.clone(),
+                public_url: setup.public_url.clone(),
+                ..S3Options::default()
+            },
+        ),
+        host_suffix: setup.host_suffix.as_ref().map(|suffix| format!(".{}", suffix.to_ascii_lowercase()).into()),
+        served: Arc::default(),
+    };
+    Ok(Wired { store, router, mounts, runs })
+}
+
+fn cannot_open(what: &str, error: &dyn std::error::Error) -> Failure {
+    Failure::new(ErrorKind::Io, format!("cannot open {what}: {error}; `mw fsck` of a copy tells what is whole"))
+}
+
+impl Wired {
+    /// Returns whether mounts or runs need the server.
+    pub fn is_busy(&self) -> bool {
+        self.mounts.is_busy() || self.runs.as_ref().is_some_and(|runs| runs.active() > 0)
+    }
+
+    /// Returns how many requests have come.
+    pub fn served(&self) -> u64 {
+        self.router.served.load(Ordering::Relaxed)
+    }
+
+    /// Detaches the mounts, which come back with the next start, and closes the store.
+    pub fn close(self) {
+        self.mounts.close();
+        self.store.close();
+    }
+}
+
+/// The doors behind one listener: what is under `/-/` is the control plane's, all else is S3's.
+#[derive(Clone)]
+pub struct Doors {
+    control: ControlDoor,
+    s3: S3Door,
+    host_suffix: Option<Arc<str>>,
+    served: Arc<AtomicU64>,
+}
+
+impl Doors {
+    /// On a virtual host the path is a key, and a key may well start with `-/`.
+    fn is_virtual(&self, request: &Request<Incoming>) -> bool {
+        let Some(suffix) = &self.host_suffix else { return false };
+        let host =
+            request.headers().get("host").and_then(|host| host.to_str().ok()).unwrap_or_default().to_ascii_lowercase();
+        let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+        name.ends_with(&**suffix) || host.ends_with(&**suffix)
+    }
+}
+
+impl Router for Doors {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        self.served.fetch_add(1, Ordering::Relaxed);
+        if request.uri().path().starts_with(mw_http::route::PREFIX) && !self.is_virtual(&request) {
+            self.control.call(request.map(|body| body.map_err(Into::into).boxed_unsync())).await
+        } else {
+            self.s3.call(request).await.map(|body| body.map_err(Into::into).boxed_unsync())
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What lives in the server but not in a world: mounts and runs, as this door sees them.
+//!
+//! Doors never use each other, so that the mount and the run stand behind these traits, which the binary implements. All calls
+//! block. Who may do what is decided before a call comes here.
+
+use crate::Result;
+use crate::types::{Mount, NewMount, NewRun, Run, RunEvent, Unmount};
+use mw_world::{Principal, Session};
+use std::sync::Arc;
+
+/// The table of mounts.
+pub trait MountHost: Send + Sync {
+    /// Mounts and returns when the mount answers. Asking again for what is mounted there already changes nothing.
+    ///
+    /// # Errors
+    /// `Busy` when something else is mounted there; `NotFound` or `NotDirectory` about the directory; `Unsupported` where
+    /// the machine cannot mount.
+    fn mount(&self, session: Session, request: &NewMount) -> Result<Mount>;
+
+    /// Unmounts.
+    ///
+    /// # Errors
+    /// `NotFound` when nothing of this store is mounted there; `Busy` while files on it are open.
+    fn unmount(&self, request: &Unmount) -> Result<()>;
+
+    /// Returns all mounts, by directory.
+    fn list(&self) -> Vec<Mount>;
+}
+
+/// The runs.
+pub trait RunHost: Send + Sync {
+    /// Starts a run and returns at once. The same `idempotency` key with the same request gives the same run.
+    ///
+    /// # Errors
+    /// `Unsupported` where the machine cannot isolate; those of the fork.
+    fn start(&self, who: &Principal, request: &NewRun, idempotency: Option<&str>) -> Result<Run>;
+
+    /// Returns the runs on worlds that `who` may read, newest first.
+    ///
+    /// # Errors
+    /// Those of the store.
+    fn list(&self, who: &Principal) -> Result<Vec<Run>>;
+
+    /// Returns a run.
+    ///
+    /// # Errors
+    /// `NotFound`, also for a run that `who` may not see.
+    fn show(&self, who: &Principal, id: &str) -> Result<Run>;
+
+    /// Hands the events of a run, from its first on, to `each` until the run ended or `each` returns false.
+    ///
+    /// # Errors
+    /// `NotFound`, also for a run that `who` may not see.
+    fn watch(&self, who: &Principal, id: &str, each: &mut dyn FnMut(RunEvent) -> bool) -> Result<()>;
+
+    /// Cancels a run and returns when it has ended cleanly: sandbox down, key dead. Does nothing to a run that ended.
+    ///
+    /// # Errors
+    /// `NotFound`, also for a run that `who` may not see.
+    fn cancel(&self, who: &Principal, id: &str) -> Result<Run>;
+
+    /// Returns how many runs have not ended.
+    fn active(&self) -> u64;
+}
+
+/// What lives in the server beside the store.
+#[derive(Clone, Default)]
+pub struct Hosts {
+    /// The mounts; `None` where there are none.
+    pub mounts: Option<Arc<dyn MountHost>>,
+    /// The runs; `None` where there are none.
+    pub runs: Option<Arc<dyn RunHost>>,
+}
+
+impl std::fmt::Debug for Hosts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hosts").field("mounts", &self.mounts.is_some()).field("runs", &self.runs.is_some()).finish()
+    }
+}

@@ -1,0 +1,57 @@
+//! Documents about mounts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A request to mount a world, or one instant of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewMount {
+    /// The world's name.
+    pub world: String,
+    /// The instant; now, and writable, when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// The directory on the server's machine, absolute.
+    pub dir: String,
+    /// Take no changes.
+    #[serde(default)]
+    pub read_only: bool,
+}
+
+/// A mount.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Mount {
+    /// The world's name.
+    pub world: String,
+    /// The instant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// The directory.
+    pub dir: String,
+    /// Whether it takes no changes.
+    pub read_only: bool,
+    /// Whether it answers.
+    pub alive: bool,
+    /// Why it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// Mounts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Mounts {
+    /// The mounts.
+    pub mounts: Vec<Mount>,
+}
+
+/// A request to unmount.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Unmount {
+    /// The directory.
+    pub dir: String,
+    /// Detach it even if files on it are open.
+    #[serde(default)]
+    pub lazy: bool,
+}

@@ -1,0 +1,79 @@
+//! Documents about keys.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a key may do in a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Read, list, diff, log.
+    Reader,
+    /// Write, delete and snapshot as well.
+    Editor,
+    /// Fork, promote, discard and make keys as well.
+    Admin,
+}
+
+/// A role in a world.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Grant {
+    /// The world's name, or `*` for all.
+    pub world: String,
+    /// The role.
+    pub role: Role,
+}
+
+/// A key without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Key {
+    /// The id, which is the S3 access key.
+    pub id: String,
+    /// The name.
+    pub name: String,
+    /// What it may do.
+    pub grants: Vec<Grant>,
+    /// When it was made.
+    pub created: String,
+    /// When it dies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+    /// The run it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+}
+
+/// Keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Keys {
+    /// The keys.
+    pub keys: Vec<Key>,
+}
+
+/// A request for a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewKey {
+    /// The name, for people.
+    pub name: String,
+    /// What it may do.
+    pub grants: Vec<Grant>,
+    /// After how many seconds it dies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds: Option<u64>,
+}
+
+/// A key with its secret, shown once.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Secret {
+    /// The id, which is the S3 access key.
+    pub id: String,
+    /// The secret.
+    pub secret: String,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Secret").field("id", &self.id).finish_non_exhaustive()
+    }
+}

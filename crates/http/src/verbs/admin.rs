@@ -1,0 +1,75 @@
+//! Verbs about the whole store: status, fsck, gc. For the root key alone.
+
+use super::root_only;
+use crate::body::{Gone, produce};
+use crate::call::{Inner, Reply};
+use crate::types::{self, Progress};
+use crate::{Error, Result};
+use mw_model::ErrorKind;
+use mw_world::Principal;
+use std::sync::Arc;
+
+pub(super) fn status(inner: &Arc<Inner>, who: &Principal) -> Result<Reply> {
+    root_only(who, "see the state of the server")?;
+    let store = serde_json::to_value(inner.store.status()?)
+        .map_err(|e| Error::new(ErrorKind::Io, "the status cannot be written as JSON").with_source(e))?;
+    Reply::json(&types::Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        mounts: inner.hosts.mounts.as_ref().map_or(0, |mounts| mounts.list().len() as u64),
+        runs: inner.hosts.runs.as_ref().map_or(0, |runs| runs.active()),
+        store,
+    })
+}
+
+/// Runs `work` and reports its progress, then its result, as lines. A reader that goes away does not stop the work.
+fn report<T: serde::Serialize + 'static>(
+    work: impl FnOnce(&mut dyn FnMut(&str)) -> mw_world::Result<T> + Send + 'static,
+) -> Reply {
+    Reply::lines(produce(move |sink| {
+        let outcome = work(&mut |text| {
+            let _: std::result::Result<(), Gone> = sink.line(&Progress::<()>::Progress(text.to_owned()));
+        });
+        let last = match outcome {
+            Ok(result) => Progress::Result(result),
+            Err(error) => {
+                tracing::error!(%error, "long work failed");
+                Progress::Error(Error::from(error).reply().error)
+            }
+        };
+        let _: std::result::Result<(), Gone> = sink.line(&last);
+    }))
+}
+
+pub(super) fn fsck(inner: &Arc<Inner>, who: &Principal) -> Result<Reply> {
+    root_only(who, "check the store")?;
+    let store = inner.store.clone();
+    Ok(report(move |progress| {
+        let found = store.fsck(progress)?;
+        Ok(types::Fsck {
+            worlds: found.worlds,
+            roots: found.roots,
+            blobs: found.blobs,
+            bytes: found.bytes,
+            problems: found.problems,
+        })
+    }))
+}
+
+pub(super) fn gc(inner: &Arc<Inner>, who: &Principal) -> Result<Reply> {
+    root_only(who, "sweep the store")?;
+    let store = inner.store.clone();
+    Ok(report(move |progress| {
+        progress("discarding forks whose time is over");
+        let reaped = store.reap()?;
+        progress("sweeping");
+        let swept = store.sweep()?;
+        Ok(types::Swept {
+            freed: swept.freed,
+            segments: swept.segments,
+            worlds: swept.worlds,
+            entries: swept.entries,
+            reaped,
+        })
+    }))
+}

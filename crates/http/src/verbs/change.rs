@@ -1,0 +1,104 @@
+//! Verbs about changes: log, diff, promote, rebase, revert, restore.
+
+use super::convert;
+use crate::Result;
+use crate::call::{Inner, Reply};
+use crate::error::status;
+use crate::types::{self, ErrorBody, Spot, path_bytes, path_text};
+use bytes::Bytes;
+use mw_model::{ErrorKind, Seq};
+use mw_world::{At, LogQuery, Policy, Principal, PromoteOptions, Promoted, Side};
+use std::sync::Arc;
+
+pub(super) fn log(
+    inner: &Arc<Inner>,
+    who: &Principal,
+    spot: &Spot,
+    path: Option<Bytes>,
+    limit: usize,
+    before: Option<u64>,
+) -> Result<Reply> {
+    let session = inner.session(who, spot)?;
+    let entries = session
+        .log(&LogQuery { path, limit, before: before.map(Seq) })?
+        .into_iter()
+        .map(|entry| types::LogEntry {
+            seq: entry.seq.to_string(),
+            version: entry.version.to_string(),
+            time: convert::time(entry.version.0),
+            key: entry.key,
+            run: entry.run,
+            verb: entry.verb,
+            path: entry.path.map(|path| path_text(&path)),
+            note: entry.note,
+            changes: entry.changes as u64,
+            bytes: entry.bytes,
+            chain: entry.chain.to_string(),
+        })
+        .collect();
+    Reply::json(&types::Log { entries })
+}
+
+pub(super) fn diff(inner: &Arc<Inner>, who: &Principal, from: &Spot, to: &Spot) -> Result<Reply> {
+    let (from, to) = (inner.session(who, from)?, inner.session(who, to)?);
+    let changes = mw_world::diff(&from, &to)?.into_iter().map(convert::change).collect();
+    Reply::json(&types::Diff { changes })
+}
+
+fn options(new: &types::NewPromote) -> PromoteOptions {
+    PromoteOptions {
+        dry_run: new.dry_run,
+        only: new.only.as_deref().map(path_bytes),
+        policy: match new.policy {
+            types::Policy::Fail => Policy::Fail,
+            types::Policy::Ours => Policy::Ours,
+            types::Policy::Theirs => Policy::Theirs,
+        },
+        resolve: new
+            .resolve
+            .iter()
+            .map(|(path, side)| {
+                let side = match side {
+                    types::Side::Ours => Side::Ours,
+                    types::Side::Theirs => Side::Theirs,
+                };
+                (path_bytes(path), side)
+            })
+            .collect(),
+        message: new.message.clone(),
+        extra: Vec::new(),
+    }
+}
+
+/// Conflicts that kept everything from being applied are a refusal with the list beside it, so that nobody who looks at the
+/// status alone takes them for success.
+fn reply(promoted: Promoted) -> Result<Reply> {
+    let mut document = convert::promoted(promoted);
+    if document.conflicts.is_empty() || document.dry_run {
+        return Reply::json(&document);
+    }
+    let message = format!(
+        "{} conflict(s), nothing was applied; decide each with a resolution, or all with the policy ours or theirs",
+        document.conflicts.len()
+    );
+    document.error = Some(ErrorBody { kind: ErrorKind::Conflict.as_str().to_owned(), message });
+    Reply::with_status(status(ErrorKind::Conflict), &document)
+}
+
+pub(super) fn promote(inner: &Arc<Inner>, who: &Principal, fork: &str, new: &types::NewPromote) -> Result<Reply> {
+    reply(inner.now(who, fork)?.promote(&options(new))?)
+}
+
+pub(super) fn rebase(inner: &Arc<Inner>, who: &Principal, fork: &str, new: &types::NewPromote) -> Result<Reply> {
+    reply(inner.now(who, fork)?.rebase(&options(new))?)
+}
+
+pub(super) fn revert(inner: &Arc<Inner>, who: &Principal, world: &str, new: &types::NewRevert) -> Result<Reply> {
+    let session = inner.now(who, world)?;
+    reply(session.revert(At::parse(&new.to)?)?)
+}
+
+pub(super) fn restore(inner: &Arc<Inner>, who: &Principal, world: &str, new: &types::NewRestore) -> Result<Reply> {
+    let session = inner.now(who, world)?;
+    reply(session.restore(At::parse(&new.from)?, &path_bytes(&new.path))?)
+}
