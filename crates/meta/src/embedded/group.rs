@@ -178,3 +178,6 @@ impl Group {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -220,3 +220,6 @@ fn start_files(
     active.file.write_at(&header.encode(), 0).map_err(making)?;
     Ok((active, spares, files))
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,6 +52,40 @@ fn a_failed_sync_ends_writing_and_not_reading() {
     assert!(!there(&*found, "three"));
 }
 
+/// A sync of the tree fails while a table moves into it. redb refuses even reads after that; the store must not.
+#[test]
+fn a_failed_move_into_the_tree_ends_writing_and_not_reading() {
+    for seed in 0..6 {
+        let disk = SimDisk::new(seed);
+        let store = open(&disk, false);
+        let mut kept = Vec::new();
+        let error = (0..)
+            .map(|n| format!("k{n:04}"))
+            .find_map(|key| {
+                // Nothing is asked of the log, so the next sync is the tree's.
+                if kept.len() == 100 {
+                    disk.fail_sync_once();
+                }
+                let done = store.commit(put(&key, 500), Durability::Soon);
+                kept.push(key);
+                done.err()
+            })
+            .unwrap();
+        // The refused one was not kept.
+        kept.pop();
+        assert!(matches!(error, Error::ReadOnly { .. }) && kept.len() > 100, "{error:?}");
+        let (writes, syncs) = (disk.counts().writes, disk.counts().syncs);
+        assert!(kept.iter().all(|key| there(&*store, key)), "seed {seed}");
+        assert_eq!(store.scan(b"", b"z", usize::MAX, mw_meta::Order::Down).unwrap().len(), kept.len());
+        drop(store);
+        assert_eq!((disk.counts().writes, disk.counts().syncs), (writes, syncs), "the disk is not touched any more");
+        // The log was never synced, so only what had moved into the tree before is owed; but it is a prefix.
+        let found = open(&disk.crash(), false);
+        let survived = kept.iter().take_while(|key| there(&*found, key)).count();
+        assert!(survived > 0 && !kept[survived..].iter().any(|key| there(&*found, key)), "seed {seed}");
+    }
+}
+
 #[test]
 fn every_waiting_thread_hears_of_a_failed_sync() {
     let disk = SimDisk::new(2);
