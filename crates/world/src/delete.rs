@@ -31,10 +31,10 @@ impl Store {
     pub fn delete_world(self: &Arc<Self>, who: &Principal, name: &str, force: bool) -> Result<Freed> {
         let session = self.session(who, name)?;
         session.need(Role::Admin)?;
-        session.delete(force)
+        session.delete_whole(force)
     }
 
-    /// Frees a dead world's segments at once when it never lent bytes and nobody reads it.
+    /// Frees a dead world's segments at once when it never lent bytes (so no other world leans on it) and nobody reads it.
     pub(crate) fn free_dead(&self, id: WorldId, shared_out: bool, busy: bool) -> Result<Freed> {
         let (start, end) = layout::all_of(Tag::Segment, id);
         let mut claims = Vec::new();
@@ -42,9 +42,7 @@ impl Store {
             claims.push(decode_claim(&key, &value)?.segment);
         }
         let later: u64 = claims.iter().map(|s| s.size()).sum();
-        let (pins, pins_end) = layout::all_of(Tag::Pin, id);
-        let pinned = !self.meta.scan(&pins, &pins_end, 1, Order::Up)?.is_empty();
-        if shared_out || busy || pinned {
+        if shared_out || busy {
             return Ok(Freed { bytes: 0, later });
         }
         self.forget(id)?;
@@ -126,10 +124,10 @@ impl Session {
                 self.name, self.name
             )));
         }
-        self.delete(true)
+        self.delete_whole(true)
     }
 
-    fn delete(&self, force: bool) -> Result<Freed> {
+    fn delete_whole(&self, force: bool) -> Result<Freed> {
         if self.at.is_some() {
             return Err(Error::new(ErrorKind::ReadOnly, "a version cannot be deleted as a world; delete its snapshot"));
         }
@@ -152,9 +150,6 @@ impl Session {
             batch.delete(layout::raw(Tag::Name, self.name.as_str().as_bytes()));
             if let Some((parent, _, _)) = &world.record.read().parent {
                 batch.delete(layout::numbered(Tag::Child, *parent, world.id.0));
-            }
-            for range in head.state.lean.iter().filter(|range| range.world != world.id) {
-                batch.delete(layout::numbered(Tag::Pin, range.world, world.id.0));
             }
             batch.put(layout::of(Tag::Dying, world.id), alive_value(head.shared_out));
             self.store.submit_for(world, Some(&self.who), batch, Durability::Durable)?.wait()?;

@@ -95,17 +95,13 @@ impl Store {
         target: State,
         state_bytes: Bytes,
     ) -> Result<()> {
-        let leaned = target.lean.iter().filter(|range| range.world != world.id).map(|range| range.world);
-        let state = State { root: root.clone(), lean: Vec::new(), ..target.clone() };
+        let state = State { root: root.clone(), lean: Vec::new(), ..target };
         let bytes = state.encode();
         let mut batch = Batch::new();
         batch.require(layout::of(Tag::Alive, world.id), Expect::Present);
         batch.require(layout::of(Tag::State, world.id), Expect::Value(state_bytes));
         batch.put(layout::of(Tag::State, world.id), bytes.clone());
         batch.put(layout::numbered(Tag::History, world.id, state.seq.0), bytes.clone());
-        for ancestor in leaned {
-            batch.delete(layout::numbered(Tag::Pin, ancestor, world.id.0));
-        }
         head.claim(&*self.segments, world.owner, &mut batch);
         self.meta.submit(batch, Durability::Soon)?.wait()?;
         head.claims.clear();

@@ -1,6 +1,6 @@
 //! Worlds made: born empty, or forked. A fork is one commit, whatever the size of the base or the depth of the chain.
 //!
-//! Invariant: a fork holds exactly the base's entries up to its fork point; the base's log range is pinned until the fork folds.
+//! Invariant: a fork holds exactly the base's entries up to its fork point; the base's log stays while a state leans on it.
 
 use crate::entry::{Entry, Verb};
 use crate::error::{Error, Result};
@@ -167,9 +167,6 @@ impl Store {
         batch.require(layout::of(Tag::State, world.id), Expect::Value(head.state_bytes.clone()));
         if !head.shared_out {
             batch.put(alive, alive_value(true));
-        }
-        for range in &state.lean {
-            batch.put(layout::numbered(Tag::Pin, range.world, id.0), range.after.0.to_be_bytes().to_vec());
         }
         batch.put(layout::numbered(Tag::Child, world.id, id.0), Bytes::new());
         batch.put(layout::of(Tag::Sync, id), SyncPair::at_fork(world.id, &state).encode());

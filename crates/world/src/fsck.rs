@@ -71,7 +71,7 @@ impl Store {
             }
         }
         progress("history and snapshots");
-        self.each_state(&mut |state| {
+        self.each_state(&mut |_, state| {
             check.root(&state);
             Ok(())
         })?;

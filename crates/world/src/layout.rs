@@ -28,8 +28,6 @@ pub(crate) enum Tag {
     Mark = b'M',
     /// A name.
     Name = b'N',
-    /// A log range that another world leans on.
-    Pin = b'P',
     /// A world's state: root and the log ranges after it.
     State = b'R',
     /// A claimed segment.

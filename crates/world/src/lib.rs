@@ -7,7 +7,7 @@
 //!   `view`: a world at one instant; `state`: what a root and log ranges stand for;
 //! - `entry`: one entry of the log; `recover`: opening a world after a crash; `fold`: the overlay goes into the tree;
 //! - `record`: the records of the tree; `content`: pieces of bytes; `layout`: the keys of `meta`;
-//! - `files`: the POSIX verbs;
+//! - `files`: the POSIX verbs; `objects`: the S3 verbs;
 //! - `diff`, `merge` (decided without I/O), `promote`: worlds compared, and one brought to the other; revert, restore;
 //! - `delete`, `sweep`: space given back; `fsck`: everything proved; `history`: who did what; `usage`: how much there is;
 //! - `principal`, `keys`: keys, grants, roles; `once`: idempotency keys; `listener`: what mounts must hear; `orphan`.
@@ -27,6 +27,7 @@ mod layout;
 mod listener;
 mod merge;
 mod mutate;
+mod objects;
 mod once;
 mod orphan;
 mod principal;
@@ -56,6 +57,10 @@ pub use history::{LogEntry, LogQuery};
 pub use keys::{KeyInfo, KeyRequest};
 pub use listener::{Changed, Listener, Subscription};
 pub use merge::{Conflict, ConflictKind, Policy, Side};
+pub use objects::{
+    Checksum, ChecksumAlgorithm, Conditions, CopyOptions, ListRequest, Listed, Listing, Object, ObjectInfo, ObjectMeta, PartInfo,
+    PutOptions, Staged, UploadInfo, UploadOptions,
+};
 pub use principal::{Principal, Role};
 pub use promote::{PromoteOptions, Promoted};
 pub use session::Session;

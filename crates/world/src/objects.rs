@@ -5,7 +5,7 @@
 //!
 //! - `meta`: what an object is, from outside; `known`: the record of what only S3 knows; `conditions`;
 //! - `find`: keys to inodes; `stage`: content on its way in; `place`: an object put into the namespace;
-//! - `put`, `read`, `delete`, `list`, `copy`, `tags`: the verbs; `lend`: another world's bytes;
+//! - `put`, `read`, `delete`, `list`, `copy`, `tags`: the verbs; `walk`: keys in byte order; `lend`: another world's bytes;
 //! - `upload`, `parts`, `complete`: multipart uploads.
 
 mod complete;
@@ -24,6 +24,7 @@ mod read;
 mod stage;
 mod tags;
 mod upload;
+mod walk;
 
 pub use conditions::Conditions;
 pub use copy::CopyOptions;

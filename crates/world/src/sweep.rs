@@ -99,14 +99,26 @@ impl Store {
     /// Gives back the space of deleted worlds that nobody can read any more.
     fn bury(&self, swept: &mut Swept) -> Result<()> {
         let (start, end) = layout::all(Tag::Dying);
-        for (key, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
+        let dying = self.meta.scan(&start, &end, usize::MAX, Order::Up)?;
+        if dying.is_empty() {
+            return Ok(());
+        }
+        // A world that lent bytes stays known while another one's state leans on its log or it still owns segments.
+        let mut leaned = HashSet::new();
+        self.each_state(&mut |owner, state| {
+            leaned.extend(state.lean.iter().map(|range| range.world).filter(|world| *world != owner));
+            Ok(())
+        })?;
+        for (key, value) in dying {
             let id = WorldId(layout::number(&key));
             let shared_out = value.get(1) == Some(&1);
             let freed = self.free_dead(id, shared_out, false)?;
             swept.freed += freed.bytes;
-            swept.worlds += u64::from(freed.later == 0);
-            if shared_out && freed.later == 0 {
+            if !shared_out {
+                swept.worlds += 1;
+            } else if freed.later == 0 && !leaned.contains(&id) {
                 self.forget(id)?;
+                swept.worlds += 1;
             }
         }
         Ok(())
@@ -143,7 +155,7 @@ impl Store {
                 first = first.min(range.after);
             }
         };
-        self.each_state(&mut |state| {
+        self.each_state(&mut |_, state| {
             lean(&state);
             Ok(())
         })?;
@@ -199,7 +211,7 @@ impl Store {
     }
 
     fn mark(&self, marks: &mut Marks) -> Result<()> {
-        self.each_state(&mut |state| {
+        self.each_state(&mut |_, state| {
             self.tree.walk(&state.root, marks)?;
             match marks.broken.take() {
                 Some(e) => Err(e),
@@ -228,19 +240,20 @@ impl Store {
         Ok(())
     }
 
-    /// Visits every state that something can start from.
-    pub(crate) fn each_state(&self, visit: &mut dyn FnMut(State) -> Result<()>) -> Result<()> {
+    /// Visits every state that something can start from, with the world whose it is.
+    pub(crate) fn each_state(&self, visit: &mut dyn FnMut(WorldId, State) -> Result<()>) -> Result<()> {
         for tag in [Tag::State, Tag::History, Tag::Snapshot, Tag::Sync] {
             let (start, end) = layout::all(tag);
-            for (_, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
+            for (key, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
+                let owner = WorldId(crate::view::number(layout::rest(&key).get(..8).unwrap_or_default()));
                 match tag {
-                    Tag::Snapshot => visit(SnapshotRecord::decode(&value)?.state)?,
+                    Tag::Snapshot => visit(owner, SnapshotRecord::decode(&value)?.state)?,
                     Tag::Sync => {
                         let pair = SyncPair::decode(&value)?;
-                        visit(pair.theirs)?;
-                        visit(pair.ours)?;
+                        visit(owner, pair.theirs)?;
+                        visit(owner, pair.ours)?;
                     }
-                    _ => visit(State::decode(&value)?)?,
+                    _ => visit(owner, State::decode(&value)?)?,
                 }
             }
         }

@@ -1,0 +1,105 @@
+//! An upload made an object: its parts' extents one after another, in one commit that also ends the upload.
+
+use super::conditions::Conditions;
+use super::find::{find_object, need_key};
+use super::known::Known;
+use super::meta::{Checksum, ObjectInfo};
+use super::parts::PartInfo;
+use super::place::{Attributes, NewObject};
+use super::upload::{Piece, UploadInfo, place};
+use crate::entry::Verb;
+use crate::error::{Error, Result};
+use crate::record::Extent;
+use crate::session::Session;
+use bytes::Bytes;
+use mw_meta::Durability;
+use mw_meta::Expect;
+
+/// The least size of a part that is not the last, in bytes (AWS: 5 MiB).
+const MIN_PART: u64 = 5 << 20;
+
+/// The parts of an object to be.
+#[derive(Default)]
+struct Joined {
+    extents: Vec<(u64, Extent)>,
+    len: u64,
+    sizes: Vec<u64>,
+    /// The parts' records as they were read: the commit requires them unchanged.
+    records: Vec<(u32, Bytes)>,
+}
+
+impl Session {
+    /// Makes the named parts, in their order, the object's content; durable on return, and the upload is gone. No byte is moved.
+    ///
+    /// # Errors
+    /// `NotFound` for an upload that has ended; `Precondition`; `Invalid`, whose text begins with `InvalidPart` (a part that is not
+    /// there, or has another entity tag), `InvalidPartOrder` (numbers that do not ascend) or `EntityTooSmall` (a part of less than
+    /// 5 MiB that is not the last).
+    pub fn complete_upload(
+        &self,
+        key: &[u8],
+        upload: &str,
+        parts: &[(u32, String)],
+        etag: &str,
+        checksums: Vec<Checksum>,
+        conditions: &Conditions,
+    ) -> Result<ObjectInfo> {
+        self.need_writable()?;
+        need_key(key)?;
+        let (UploadInfo { options, .. }, record) = self.find_upload(key, upload)?;
+        let joined = self.join(upload, parts)?;
+        let known = Known { etag: etag.to_owned(), checksums, parts: joined.sizes, meta: options.meta, ..Known::default() };
+        let new = NewObject {
+            extents: joined.extents,
+            len: joined.len,
+            known,
+            asked: Attributes::default(),
+            inherited: Attributes::default(),
+        };
+        let id = self.world.id;
+        let outcome = self.change(Verb::Put, Durability::Durable, |txn| {
+            conditions.check(find_object(&txn.view, key)?.map(|f| f.info(key)).as_ref())?;
+            txn.meta.require(place(id, upload, Piece::Upload, 0), Expect::Value(record));
+            for (number, record) in joined.records {
+                txn.meta.require(place(id, upload, Piece::Part, number), Expect::Value(record));
+            }
+            self.end_upload(upload, &mut txn.meta)?;
+            txn.path = Some(Bytes::copy_from_slice(key));
+            Ok(txn.place(key, new)?.info(key))
+        });
+        self.upload_outcome(key, upload, outcome)
+    }
+
+    /// Reads the named parts and lays them end to end.
+    fn join(&self, upload: &str, parts: &[(u32, String)]) -> Result<Joined> {
+        if parts.is_empty() {
+            return Err(Error::invalid("InvalidPart: an object has at least one part"));
+        }
+        if let Some(pair) = parts.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
+            return Err(Error::invalid(format!("InvalidPartOrder: part {} comes before part {}", pair[0].0, pair[1].0)));
+        }
+        let mut joined = Joined::default();
+        for (i, (number, etag)) in parts.iter().enumerate() {
+            let (info, record, extents) = self
+                .part(upload, *number)?
+                .filter(|(info, ..)| info.etag == etag.trim_matches('"'))
+                .ok_or_else(|| no_part(*number, etag))?;
+            let PartInfo { size, .. } = info;
+            if size < MIN_PART && i + 1 < parts.len() {
+                return Err(Error::invalid(format!(
+                    "EntityTooSmall: part {number} has {size} bytes; all but the last have at least {MIN_PART}"
+                )));
+            }
+            let start = joined.len;
+            joined.extents.extend(extents.into_iter().map(|(at, extent)| (start + at, extent)));
+            joined.len += size;
+            joined.sizes.push(size);
+            joined.records.push((*number, record));
+        }
+        Ok(joined)
+    }
+}
+
+fn no_part(number: u32, etag: &str) -> Error {
+    Error::invalid(format!("InvalidPart: there is no part {number} with the entity tag {etag:?}; list the parts"))
+}

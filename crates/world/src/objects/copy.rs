@@ -1,0 +1,90 @@
+//! COPY: extents are shared, no byte is moved; within a world and across worlds.
+
+use super::conditions::Conditions;
+use super::find::{find_object, need_key, need_object};
+use super::meta::{ObjectInfo, ObjectMeta};
+use super::place::{Attributes, NewObject};
+use crate::entry::Verb;
+use crate::error::{Error, Result};
+use crate::principal::Role;
+use crate::session::Session;
+use crate::txn::Txn;
+use crate::view::View;
+use bytes::Bytes;
+use mw_meta::Durability;
+use mw_model::FileType;
+
+/// How an object is copied.
+#[derive(Debug, Clone, Default)]
+pub struct CopyOptions {
+    /// Headers and user metadata to set; none: those of the source. Its tags do not count.
+    pub replace: Option<ObjectMeta>,
+    /// Tags to set; none: those of the source.
+    pub replace_tags: Option<Vec<(String, String)>>,
+    /// What must hold of the source.
+    pub source: Conditions,
+    /// What must hold of the object that is there.
+    pub conditions: Conditions,
+}
+
+impl Session {
+    /// Copies an object of `from`'s world, or of its instant, in constant time for any size; durable on return. Entity tag and
+    /// checksums are those of the source.
+    ///
+    /// As in [`Session::put`], a regular file that is replaced hands on mode and owner; under a new key the source's are taken. A
+    /// copied link is a file of its target's bytes.
+    ///
+    /// # Errors
+    /// `NotFound`; `Invalid` (its text begins with `InvalidRequest`) for a copy onto itself that replaces nothing; `Precondition`;
+    /// those of [`Session::put`].
+    pub fn copy(&self, from: &Session, from_key: &[u8], key: &[u8], options: &CopyOptions) -> Result<ObjectInfo> {
+        self.need_writable()?;
+        from.need(Role::Reader)?;
+        need_key(key)?;
+        let here = from.world.id == self.world.id && from.at.is_none();
+        if here && from_key == key && options.replace.is_none() && options.replace_tags.is_none() {
+            return Err(Error::invalid(
+                "InvalidRequest: this would copy an object onto itself and change nothing; replace its metadata or tags",
+            ));
+        }
+        if here {
+            return self.change(Verb::Copy, Durability::Durable, |txn| {
+                let new = source(&txn.view, from_key, options)?;
+                copied(txn, key, new, options)
+            });
+        }
+        self.borrowing(from, |lent| {
+            let new = source(&lent.view, from_key, options)?;
+            self.change(Verb::Copy, Durability::Durable, |txn| {
+                lent.require(&new.extents, &mut txn.meta);
+                txn.note = from.name.to_string();
+                copied(txn, key, new, options)
+            })
+        })
+    }
+}
+
+/// Reads what is to be copied.
+fn source(view: &View, key: &[u8], options: &CopyOptions) -> Result<NewObject> {
+    let found = need_object(view, key)?;
+    options.source.check(Some(&found.info(key)))?;
+    let extents = match found.inode.kind {
+        FileType::Directory => Vec::new(),
+        _ => view.extents(found.ino, 0, found.inode.size)?,
+    };
+    let mut known = found.known;
+    let tags = options.replace_tags.clone().unwrap_or_else(|| known.meta.tags.clone());
+    known.meta = ObjectMeta { tags, ..options.replace.clone().unwrap_or(known.meta) };
+    let inherited = match found.inode.kind {
+        FileType::File => Attributes::of(&found.inode),
+        _ => Attributes::default(),
+    };
+    let len = if found.inode.kind == FileType::Directory { 0 } else { found.inode.size };
+    Ok(NewObject { extents, len, known, asked: Attributes::default(), inherited })
+}
+
+fn copied(txn: &mut Txn<'_>, key: &[u8], new: NewObject, options: &CopyOptions) -> Result<ObjectInfo> {
+    options.conditions.check(find_object(&txn.view, key)?.map(|f| f.info(key)).as_ref())?;
+    txn.path = Some(Bytes::copy_from_slice(key));
+    Ok(txn.place(key, new)?.info(key))
+}

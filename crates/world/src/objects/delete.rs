@@ -1,0 +1,65 @@
+//! DELETE, of one key or of many in one commit. An absent key is no error.
+
+use super::conditions::Conditions;
+use super::find::find_object;
+use crate::entry::Verb;
+use crate::error::{Error, Result};
+use crate::session::Session;
+use bytes::Bytes;
+use mw_meta::Durability;
+
+fn need_some_key(key: &[u8]) -> Result<()> {
+    if key.is_empty() { Err(Error::invalid("a key has at least one byte")) } else { Ok(()) }
+}
+
+impl Session {
+    /// Deletes an object, durable on return; false when there was none. The implicit directories that it alone kept go too,
+    /// unless a mount uses them.
+    ///
+    /// `d/` deletes the marker of `d`, which is implicit from then on, or an explicit `d` that is empty; a `d` that holds
+    /// something and has no marker is no object, and stays.
+    ///
+    /// # Errors
+    /// `Precondition`, `NotFound` as the conditions say; `Invalid` for the empty key.
+    pub fn delete(&self, key: &[u8], conditions: &Conditions) -> Result<bool> {
+        need_some_key(key)?;
+        let existed = self.change(Verb::Delete, Durability::Durable, |txn| {
+            conditions.check(find_object(&txn.view, key)?.map(|f| f.info(key)).as_ref())?;
+            txn.path = Some(Bytes::copy_from_slice(key));
+            txn.take_out(key)
+        })?;
+        self.absence_is_durable(existed)?;
+        Ok(existed)
+    }
+
+    /// Deletes many objects in one commit, durable on return. The outcomes are in the order of the keys; a key that is named
+    /// twice existed the first time.
+    ///
+    /// # Errors
+    /// Those of the commit, for all; `Invalid` for an empty key, for itself.
+    pub fn delete_many(&self, keys: &[Bytes]) -> Result<Vec<Result<bool>>> {
+        let outcomes = self.change(Verb::Delete, Durability::Durable, |txn| {
+            let mut outcomes = Vec::with_capacity(keys.len());
+            let mut gone = 0usize;
+            for key in keys {
+                outcomes.push(match need_some_key(key) {
+                    Ok(()) => Ok(txn.take_out(key)?),
+                    Err(e) => Err(e),
+                });
+                gone += usize::from(matches!(outcomes.last(), Some(Ok(true))));
+            }
+            if let [key] = keys {
+                txn.path = Some(key.clone());
+            }
+            txn.note = format!("{gone} keys");
+            Ok(outcomes)
+        })?;
+        self.absence_is_durable(outcomes.iter().all(|o| matches!(o, Ok(true))))?;
+        Ok(outcomes)
+    }
+
+    /// Whoever is told that a key is absent may rely on it: the removal that a mount did just before becomes durable too.
+    fn absence_is_durable(&self, existed: bool) -> Result<()> {
+        if existed { Ok(()) } else { self.sync() }
+    }
+}

@@ -1,0 +1,187 @@
+//! LIST: keys in byte order, a page at a time, rolled up at a delimiter.
+//!
+//! Invariant: objects and rolled-up prefixes are one sorted stream, each once, and count together; a page names where the next goes on
+//! exactly when something is left. Nothing is kept between pages, so a page costs what it shows, wherever it starts.
+
+use super::known::{self, Known};
+use super::meta::ObjectInfo;
+use super::walk::{Step, Walk, holds_key, past};
+use crate::error::{Error, Result};
+use crate::record::{self, Inode, Kind};
+use crate::session::Session;
+use crate::view::View;
+use bytes::Bytes;
+use mw_model::Ino;
+use mw_tree::Value;
+use std::collections::BTreeMap;
+
+/// What to list.
+#[derive(Debug, Clone, Default)]
+pub struct ListRequest {
+    /// Only keys that start with this.
+    pub prefix: Bytes,
+    /// Keys that have this behind the prefix are rolled up to where it ends. Empty: as none.
+    pub delimiter: Option<Bytes>,
+    /// Where to go on, exclusive: a key, existing or not, or a rolled-up prefix, under which nothing more is returned. Empty: from the
+    /// start.
+    pub after: Bytes,
+    /// The most items to return; with 0 there is nothing, and nothing left.
+    pub limit: usize,
+}
+
+/// One item of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listed {
+    /// An object.
+    Object(ObjectInfo),
+    /// Everything that starts like this.
+    Prefix(Bytes),
+}
+
+/// A page of a listing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// In the byte order of keys and prefixes.
+    pub items: Vec<Listed>,
+    /// Where the next page goes on ([`ListRequest::after`]); none when this was the last.
+    pub next: Option<Bytes>,
+}
+
+/// An item before its inode was looked up.
+enum Item {
+    Object { key: Bytes, ino: Ino },
+    Prefix(Bytes),
+}
+
+impl Item {
+    fn name(&self) -> &Bytes {
+        match self {
+            Self::Object { key, .. } | Self::Prefix(key) => key,
+        }
+    }
+}
+
+impl Session {
+    /// Lists objects. Keys are raw bytes, also those that S3 could not create: not UTF-8, or over 1,024 bytes.
+    ///
+    /// An explicit directory in which nothing is is the object `d/`; one that is not empty is listed only by its marker. A directory is
+    /// a prefix when there is a key in it. Pipes, sockets and devices are not listed.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn list(&self, request: &ListRequest) -> Result<Listing> {
+        let view = self.view();
+        let (items, next) = page(&view, request)?;
+        Ok(Listing { items: described(&view, items)?, next })
+    }
+}
+
+/// Collects the items of a page.
+fn page(view: &View, request: &ListRequest) -> Result<(Vec<Item>, Option<Bytes>)> {
+    let mut items: Vec<Item> = Vec::new();
+    let delimiter = request.delimiter.as_deref().filter(|d| !d.is_empty());
+    let roll = |key: &Bytes| delimiter.and_then(|d| rolled_up(key, request.prefix.len(), d));
+    let Some(start) = start(request, &roll) else { return Ok((items, None)) };
+    if request.limit == 0 {
+        return Ok((items, None));
+    }
+    let mut walk = Walk::new(view, &request.prefix)?;
+    walk.seek(&start)?;
+    while let Some(step) = walk.next()? {
+        let (item, whole) = match step {
+            Step::Object { key, ino } => match roll(&key) {
+                None => (Item::Object { key, ino }, true),
+                Some(prefix) => (Item::Prefix(prefix), false),
+            },
+            Step::Dir { path, ino } => match roll(&path) {
+                None => {
+                    walk.enter(path, ino);
+                    continue;
+                }
+                Some(_) if !holds_key(view, ino)? => continue,
+                // All that starts like this is in this directory, which is not entered.
+                Some(prefix) => {
+                    let whole = prefix == path;
+                    (Item::Prefix(prefix), whole)
+                }
+            },
+        };
+        if items.len() == request.limit {
+            let next = items.last().map(|last| last.name().clone());
+            return Ok((items, next));
+        }
+        let over = if whole { None } else { Some(past(item.name())) };
+        items.push(item);
+        match over {
+            None => {}
+            Some(None) => break,
+            Some(Some(past)) => walk.seek(&past)?,
+        }
+    }
+    Ok((items, None))
+}
+
+/// Returns the least key that the page may show; none when there is none.
+fn start(request: &ListRequest, roll: &dyn Fn(&Bytes) -> Option<Bytes>) -> Option<Vec<u8>> {
+    let after = &request.after;
+    if after.is_empty() {
+        return Some(Vec::new());
+    }
+    if after.starts_with(&request.prefix) && roll(after).is_some_and(|prefix| prefix == *after) {
+        return past(after);
+    }
+    Some([&after[..], b"\0"].concat())
+}
+
+/// Returns the prefix up to the end of the first delimiter behind the first `skip` bytes.
+fn rolled_up(key: &Bytes, skip: usize, delimiter: &[u8]) -> Option<Bytes> {
+    let at = key.get(skip..)?.windows(delimiter.len()).position(|w| w == delimiter)?;
+    Some(key.slice(..skip + at + delimiter.len()))
+}
+
+/// Looks up what the items are, all inodes at once.
+fn described(view: &View, items: Vec<Item>) -> Result<Vec<Listed>> {
+    let mut keys: Vec<Bytes> = items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Object { ino, .. } => Some([record::key(*ino, Kind::Inode, &[]), known::key(*ino)]),
+            Item::Prefix(_) => None,
+        })
+        .flatten()
+        .collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let records = many(view, keys)?;
+    items
+        .into_iter()
+        .map(|item| match item {
+            Item::Prefix(prefix) => Ok(Listed::Prefix(prefix)),
+            Item::Object { key, ino } => {
+                let inode = records.get(&record::key(ino, Kind::Inode, &[])).ok_or_else(|| {
+                    Error::corrupt(format!("inode {ino} has a name and no record; run `mw fsck`"))
+                })?;
+                let inode = Inode::decode(inode)?;
+                let known = Known::fresh(records.get(&known::key(ino)), &inode)?;
+                Ok(Listed::Object(known.info(key, ino, &inode)))
+            }
+        })
+        .collect()
+}
+
+/// Returns the records of sorted keys: from the overlays where they are, and the rest from the tree in one go.
+fn many(view: &View, keys: Vec<Bytes>) -> Result<BTreeMap<Bytes, Value>> {
+    let mut found = BTreeMap::new();
+    let mut deeper = Vec::new();
+    for key in keys {
+        match view.overlay.get(&key).or_else(|| view.frozen.as_ref().and_then(|frozen| frozen.get(&key))) {
+            Some(Some(value)) => {
+                found.insert(key, value.clone());
+            }
+            Some(None) => {}
+            None => deeper.push(key),
+        }
+    }
+    let values = view.tree.get_many(&view.root, &deeper)?;
+    found.extend(deeper.into_iter().zip(values).filter_map(|(key, value)| Some((key, value?))));
+    Ok(found)
+}

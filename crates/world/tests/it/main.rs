@@ -1,0 +1,5 @@
+//! Behaviour of the crate, through its public verbs.
+#![allow(clippy::expect_used, clippy::unwrap_used, missing_docs, reason = "tests say what they expect")]
+
+mod core;
+mod rig;
