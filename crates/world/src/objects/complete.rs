@@ -48,7 +48,8 @@ impl Session {
         need_key(key)?;
         let (UploadInfo { options, .. }, record) = self.find_upload(key, upload)?;
         let joined = self.join(upload, parts)?;
-        let known = Known { etag: etag.to_owned(), checksums, parts: joined.sizes, meta: options.meta, ..Known::default() };
+        let known =
+            Known { etag: etag.to_owned(), checksums, parts: joined.sizes, meta: options.meta, ..Known::default() };
         let new = NewObject {
             extents: joined.extents,
             len: joined.len,
@@ -76,7 +77,10 @@ impl Session {
             return Err(Error::invalid("InvalidPart: an object has at least one part"));
         }
         if let Some(pair) = parts.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
-            return Err(Error::invalid(format!("InvalidPartOrder: part {} comes before part {}", pair[0].0, pair[1].0)));
+            return Err(Error::invalid(format!(
+                "InvalidPartOrder: part {} comes before part {}",
+                pair[0].0, pair[1].0
+            )));
         }
         let mut joined = Joined::default();
         for (i, (number, etag)) in parts.iter().enumerate() {

@@ -39,7 +39,10 @@ impl Session {
     /// Does `work` with the world of `from`, again when its root moved before the commit.
     pub(crate) fn borrowing<T>(&self, from: &Session, mut work: impl FnMut(&Lent) -> Result<T>) -> Result<T> {
         if !Arc::ptr_eq(&self.store, &from.store) {
-            return Err(Error::new(ErrorKind::Unsupported, "the two worlds are in different stores; export and import"));
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                "the two worlds are in different stores; export and import",
+            ));
         }
         for _ in 1..TRIES {
             match work(&from.lend(self)?) {

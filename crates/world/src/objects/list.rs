@@ -157,9 +157,9 @@ fn described(view: &View, items: Vec<Item>) -> Result<Vec<Listed>> {
         .map(|item| match item {
             Item::Prefix(prefix) => Ok(Listed::Prefix(prefix)),
             Item::Object { key, ino } => {
-                let inode = records.get(&record::key(ino, Kind::Inode, &[])).ok_or_else(|| {
-                    Error::corrupt(format!("inode {ino} has a name and no record; run `mw fsck`"))
-                })?;
+                let inode = records
+                    .get(&record::key(ino, Kind::Inode, &[]))
+                    .ok_or_else(|| Error::corrupt(format!("inode {ino} has a name and no record; run `mw fsck`")))?;
                 let inode = Inode::decode(inode)?;
                 let known = Known::fresh(records.get(&known::key(ino)), &inode)?;
                 Ok(Listed::Object(known.info(key, ino, &inode)))

@@ -208,7 +208,9 @@ fn ranged(lent: &Lent, key: &[u8], range: Option<(u64, u64)>) -> Result<(Vec<(u6
         None => (0, size),
         Some((first, last)) if first <= last && last < size => (first, last + 1),
         Some((first, last)) => {
-            return Err(Error::invalid(format!("the range {first}-{last} is not in the source, which has {size} bytes")));
+            return Err(Error::invalid(format!(
+                "the range {first}-{last} is not in the source, which has {size} bytes"
+            )));
         }
     };
     if start == end {

@@ -32,8 +32,6 @@ pub struct Staged {
 pub(crate) struct Whole {
     pub extents: Vec<(u64, Extent)>,
     pub len: u64,
-    /// Whether bytes of it lie in segments.
-    pub stored: bool,
     /// Held until an entry refers to the bytes.
     pub _staging: Staging,
 }
@@ -102,8 +100,7 @@ impl Staged {
         if let Some(piece) = self.chunker.finish() {
             self.pieces.push(self.store.content.store(self.world.owner, &piece)?);
         }
-        let stored = !self.pieces.is_empty();
-        if stored {
+        if !self.pieces.is_empty() {
             self.store.segments.sync()?;
         } else if !self.small.is_empty() {
             self.pieces.push(Content::ride(&self.small));
@@ -114,7 +111,7 @@ impl Staged {
             at += u64::from(piece.len);
             (here, Extent::whole(piece))
         });
-        Ok(Whole { extents: extents.collect(), len: self.len, stored, _staging: self.staging })
+        Ok(Whole { extents: extents.collect(), len: self.len, _staging: self.staging })
     }
 }
 

@@ -96,7 +96,8 @@ impl<'a> Walk<'a> {
     /// Returns the next object or directory.
     pub(crate) fn next(&mut self) -> Result<Option<Step>> {
         while let Some(frame) = self.frames.last_mut() {
-            let Some((raw, entry)) = frame.names.next().transpose()?.filter(|(raw, _)| raw.starts_with(&frame.like)) else {
+            let Some((raw, entry)) = frame.names.next().transpose()?.filter(|(raw, _)| raw.starts_with(&frame.like))
+            else {
                 let (path, dir, empty) = (frame.path.clone(), frame.dir, frame.empty);
                 self.frames.pop();
                 if empty && !path.is_empty() && !self.view.inode(dir)?.implicit {

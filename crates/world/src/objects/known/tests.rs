@@ -5,7 +5,11 @@ fn known() -> Known {
     Known {
         content: Version(77),
         etag: "0123".to_owned(),
-        checksums: vec![Checksum { algorithm: ChecksumAlgorithm::Crc64Nvme, value: "AAAA=-2".to_owned(), composite: true }],
+        checksums: vec![Checksum {
+            algorithm: ChecksumAlgorithm::Crc64Nvme,
+            value: "AAAA=-2".to_owned(),
+            composite: true,
+        }],
         parts: vec![5 << 20, 1],
         meta: ObjectMeta {
             content_type: Some("text/plain".to_owned()),
