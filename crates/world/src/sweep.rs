@@ -6,13 +6,14 @@
 
 use crate::entry::Entry;
 use crate::error::Result;
-use crate::fork::SyncPair;
 use crate::layout::{self, Tag};
+use crate::objects::upload_blobs;
 use crate::record::Extent;
 use crate::recover::is_extent;
 use crate::snapshot::SnapshotRecord;
 use crate::state::State;
 use crate::store::{Store, decode_claim};
+use crate::sync::SyncPoints;
 use bytes::Bytes;
 use mw_meta::{Batch, Durability, Order};
 use mw_model::{Seq, WorldId};
@@ -211,6 +212,10 @@ impl Store {
     }
 
     fn mark(&self, marks: &mut Marks) -> Result<()> {
+        // Uploads first: one that is completed meanwhile has its bytes in a log, which is read after this.
+        upload_blobs(self, &mut |blob| {
+            marks.live.insert(blob.addr.segment);
+        })?;
         self.each_state(&mut |_, state| {
             self.tree.walk(&state.root, marks)?;
             match marks.broken.take() {
@@ -249,9 +254,9 @@ impl Store {
                 match tag {
                     Tag::Snapshot => visit(owner, SnapshotRecord::decode(&value)?.state)?,
                     Tag::Sync => {
-                        let pair = SyncPair::decode(&value)?;
-                        visit(owner, pair.theirs)?;
-                        visit(owner, pair.ours)?;
+                        for state in SyncPoints::decode(&value)?.into_states() {
+                            visit(owner, state)?;
+                        }
                     }
                     _ => visit(owner, State::decode(&value)?)?,
                 }
