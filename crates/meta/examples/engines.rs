@@ -240,10 +240,10 @@ fn main() {
     let seconds = arguments.next().map_or(3.0, |text| text.parse().unwrap());
     let env = Env::real();
     println!(
-        "| engine     | what                         | a second  | µs each   | CPU µs    | note                   |"
+        "| engine     | what                         | a second  | µs each   | own CPU   | all CPU   | note                   |"
     );
     println!(
-        "|------------|------------------------------|-----------|-----------|-----------|------------------------|"
+        "|------------|------------------------------|-----------|-----------|-----------|-----------|------------------------|"
     );
     measure(&env, Path::new(&dir), seconds, |dir| {
         Embedded::open(Arc::new(LocalDisk::new(dir).unwrap()), env.clone()).unwrap()

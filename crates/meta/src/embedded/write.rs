@@ -232,7 +232,9 @@ pub(super) fn fill(file: &dyn File, len: u64) -> io::Result<()> {
         return Ok(());
     }
     file.allocate(have, len - have)?;
-    let zeros = vec![0; 1 << 20];
+    // In small steps: the kernel keeps a file in memory in pieces as large as the writes that made it, and a later write of
+    // one record costs as much as the piece around it is large.
+    let zeros = [0; 16 << 10];
     let mut at = have;
     while at < len {
         let step = (len - at).min(zeros.len() as u64);
