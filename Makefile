@@ -49,7 +49,8 @@ real: ## Run the tests with real clients and mounts
 test: deps lint layers unit real ## Run everything that CI runs
 
 demo: ## Fork, change, promote: the two-minute tour
-	@echo "== demo"
+	@echo "== demo: what it needs, then the binary, then the tour"
+	@scripts/deps.sh demo
 	cargo build -p mw-cli
 	@if [ -x scripts/demo.sh ]; then scripts/demo.sh; else echo "demo: scripts/demo.sh is not there yet"; exit 1; fi
 

@@ -34,11 +34,23 @@ python3 python3
 node nodejs
 npm npm
 "
+# `deps.sh demo` installs only what the demo needs.
+if [ "${1:-}" = demo ]; then
+    wanted="
+bwrap bubblewrap
+fusermount3 fuse3
+curl curl
+cc build-essential
+python3 python3
+"
+fi
 missing=()
 while read -r command package; do
     [ -z "$command" ] || command -v "$command" >/dev/null || missing+=("$package")
 done <<<"$wanted"
-if command -v python3 >/dev/null; then
+if [ "${1:-}" = demo ]; then
+    :
+elif command -v python3 >/dev/null; then
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
 else
     missing+=(python3-venv)
@@ -57,6 +69,10 @@ if [ ${#missing[@]} -gt 0 ]; then
             "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}" >/dev/null ||
             cannot "apt-get could not install ${missing[*]}"
     fi
+fi
+
+if [ "${1:-}" = demo ] && [ $failed -eq 0 ]; then
+    exit 0
 fi
 
 if ! command -v cargo >/dev/null; then
