@@ -25,9 +25,6 @@ use crate::output::Output;
 use args::{Cli, Command};
 use std::path::PathBuf;
 
-/// The first argument that makes this program the first process of a sandbox.
-pub const SANDBOX_INIT: &str = "sandbox-init";
-
 /// What every command has at hand.
 pub struct Context<'a> {
     pub out: &'a Output,

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // A sandbox's first process is this program too. It must not look at anything else of the command line or the environment.
-    if std::env::args_os().nth(1).is_some_and(|arg| arg == commands::SANDBOX_INIT) {
+    if std::env::args_os().nth(1).is_some_and(|arg| arg == serve::SANDBOX_INIT) {
         return mw_sandbox::init_main();
     }
     let cli = match commands::args::Cli::try_parse() {

@@ -21,6 +21,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+/// The first argument that makes this program the first process of a sandbox.
+pub const SANDBOX_INIT: &str = "sandbox-init";
 /// How long requests in flight may take once the server has been told to leave.
 const GRACE: Duration = Duration::from_secs(10);
 /// How often forks whose time is over are looked for.
@@ -119,10 +121,16 @@ async fn run(setup: &Setup, env: &Env, out: &Output) -> Result<()> {
     // The receivers may be gone already.
     let _ = stop.send(true);
     let _ = accepting.await;
+    let closing = |e| Failure::new(ErrorKind::Io, format!("closing the store failed: {e}"));
+    // Runs end first, so that whoever watches them hears how.
+    let wired = tokio::task::spawn_blocking(move || {
+        wired.stop_runs();
+        wired
+    })
+    .await
+    .map_err(closing)?;
     drain(&open).await;
-    tokio::task::spawn_blocking(move || wired.close())
-        .await
-        .map_err(|e| Failure::new(ErrorKind::Io, format!("closing the store failed: {e}")))?;
+    tokio::task::spawn_blocking(move || wired.close()).await.map_err(closing)?;
     Ok(())
 }
 

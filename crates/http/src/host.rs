@@ -61,6 +61,9 @@ pub trait RunHost: Send + Sync {
 
     /// Returns how many runs have not ended.
     fn active(&self) -> u64;
+
+    /// Cancels every run and returns when all have ended: the server stops.
+    fn stop(&self);
 }
 
 /// What lives in the server beside the store.

@@ -72,7 +72,7 @@ fn line(out: &Output, change: &Change) -> String {
         How::TypeChanged => ("T", Color::Yellow),
         How::Attributes => ("a", Color::Yellow),
     };
-    let slash = if change.kind == Kind::Directory { "/" } else { "" };
+    let slash = if change.kind == Kind::Directory && !change.path.ends_with('/') { "/" } else { "" };
     let mut text = format!("{} ", out.paint(color, letter));
     if let Some(from) = &change.from {
         text.push_str(&format!("{from}{slash} -> "));

@@ -3,16 +3,13 @@
 use super::Context;
 use super::args::Idempotency;
 use crate::client::{Client, take_lines};
-use crate::failure::{CONFLICT, DEADLINE, DONE, FAILED, Failure, Result};
+use crate::failure::{DONE, FAILED, Failure, Result};
 use crate::units;
 use clap::{Args, Subcommand};
 use hyper::Method;
 use mw_http::types::{self, Attempt, NewRun, RunEvent, RunState, Stream};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-/// Exit code of an attempt whose time was over.
-const TIME_OVER: i32 = 124;
 
 /// What opens, and bounds, the sandbox.
 #[derive(Debug, Args)]
@@ -138,13 +135,12 @@ pub struct Exec {
 impl Exec {
     pub fn run(self, context: &Context<'_>) -> Result<u8> {
         let mut request =
-            NewRun { base: self.fork, command: self.command, attempts: 1, exec: true, keep: true, ..NewRun::default() };
+            NewRun { base: self.fork, command: self.command, attempts: 1, exec: true, ..NewRun::default() };
         self.sandbox.fill(&mut request)?;
         let Some(run) = start(context, &request, &self.sandbox)? else { return Ok(DONE) };
         context.out.show(&run, |run| run.error.as_ref().map_or_else(String::new, |error| error.message.clone()));
         // The command's own code, as with a command that is called directly.
-        let code = run.attempts.first().and_then(|attempt| attempt.exit);
-        Ok(code.map_or(FAILED, |code| u8::try_from(code).unwrap_or(FAILED)))
+        Ok(exit(&run))
     }
 }
 
@@ -249,30 +245,15 @@ fn said(run: &types::Run) -> String {
     let winner = run.winner.map(|n| format!(", winner [{n}]")).unwrap_or_default();
     let version = run.version.as_ref().map(|version| format!(", {} is at {version}", run.base)).unwrap_or_default();
     lines.push(format!("run {} {}{winner}{version}", run.id, word(run.state)));
+    lines.extend(run.changes.iter().map(|change| format!("  {change}")));
+    lines.extend(run.conflicts.iter().map(|path| format!("C {path}")));
     lines.extend(run.error.as_ref().map(|error| error.message.clone()));
     lines.join("\n")
 }
 
-/// Returns the exit code that a finished run stands for.
+/// Returns the exit code that a run stands for; one that has not ended did not succeed.
 fn exit(run: &types::Run) -> u8 {
-    let passed = run.attempts.iter().any(|attempt| attempt.passed == Some(true));
-    let timed_out = !run.attempts.is_empty() && run.attempts.iter().all(|attempt| attempt.exit == Some(TIME_OVER));
-    match run.state {
-        RunState::Promoted => DONE,
-        RunState::Conflicted => CONFLICT,
-        RunState::Kept if passed => DONE,
-        _ if timed_out => DEADLINE,
-        RunState::Planned
-        | RunState::Forked
-        | RunState::Keyed
-        | RunState::Started
-        | RunState::Finished
-        | RunState::Judged
-        | RunState::Discarded
-        | RunState::Kept
-        | RunState::Failed
-        | RunState::Cancelled => FAILED,
-    }
+    run.exit.map_or(FAILED, |code| u8::try_from(code).unwrap_or(FAILED))
 }
 
 /// List, show, watch and cancel runs

@@ -3,7 +3,7 @@
 use super::Setup;
 use super::listen::Router;
 use super::mounts::MountTable;
-use super::runs;
+use super::runs::RunTable;
 use crate::dir;
 use crate::failure::{Failure, Result};
 use http_body_util::BodyExt;
@@ -24,7 +24,7 @@ pub struct Wired {
     pub store: Arc<Store>,
     pub router: Doors,
     mounts: Arc<MountTable>,
-    runs: Option<Arc<dyn RunHost>>,
+    runs: Arc<RunTable>,
 }
 
 /// Opens the store of `setup` and puts the doors before it.
@@ -35,13 +35,13 @@ pub fn wire(setup: &Setup, address: SocketAddr, env: &Env, instance: String) -> 
     };
     let meta = mw_meta::Embedded::open(disk("meta")?, env.clone()).map_err(|e| cannot_open("meta", &e))?;
     let segments = mw_segments::Local::open(disk("segments")?, env.clone()).map_err(|e| cannot_open("segments", &e))?;
-    let store = Store::open(Arc::new(meta), Arc::new(segments), env.clone(), Options::default())?;
+    let store = Store::open(meta, segments, env.clone(), Options::default())?;
     let root = store.root_key()?;
     dir::write_key(&setup.dir, &Secret { id: root.id, secret: root.secret }, env)?;
 
     let mounts = Arc::new(MountTable::open(&setup.dir, &store, env));
-    let runs = runs::open(&setup.dir, &store, &mounts, super::reachable(address))?;
-    let hosts = Hosts { mounts: Some(mounts.clone()), runs: runs.clone() };
+    let runs = Arc::new(RunTable::open(&setup.dir, &store, super::reachable(address), env)?);
+    let hosts = Hosts { mounts: Some(mounts.clone()), runs: Some(runs.clone()) };
     let router = Doors {
         control: ControlDoor::new(store.clone(), hosts, instance),
         s3: mw_s3::service(
@@ -65,12 +65,17 @@ fn cannot_open(what: &str, error: &dyn std::error::Error) -> Failure {
 impl Wired {
     /// Returns whether mounts or runs need the server.
     pub fn is_busy(&self) -> bool {
-        self.mounts.is_busy() || self.runs.as_ref().is_some_and(|runs| runs.active() > 0)
+        self.mounts.is_busy() || self.runs.active() > 0
     }
 
     /// Returns how many requests have come.
     pub fn served(&self) -> u64 {
         self.router.served.load(Ordering::Relaxed)
+    }
+
+    /// Ends the runs, each cleanly.
+    pub fn stop_runs(&self) {
+        self.runs.stop();
     }
 
     /// Detaches the mounts, which come back with the next start, and closes the store.
