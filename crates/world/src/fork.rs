@@ -150,9 +150,8 @@ impl Store {
             None => None,
         };
         let quiet = world.listeners.quiesce();
-        let mut head = world.head.lock();
+        let mut head = self.lock_settled(world)?;
         world.need_alive()?;
-        let loose = head.loose > head.durable;
         let (state, view) = past.unwrap_or_else(|| (world.state_now(&head), head.view.clone()));
         let now = Version(self.env.now().max(state.time.0 + 1));
         let mut record = self.new_record(name, who, now.0);
@@ -182,9 +181,6 @@ impl Store {
             Err(e) if e.kind() == ErrorKind::Conflict && self.made_before(who, once)?.is_some() => return Ok(None),
             Err(e) => return Err(self.why_not_made(world, who, name, e)?),
         };
-        if loose {
-            self.segments.sync()?;
-        }
         ticket.wait()?;
         self.open.lock().insert(id, fork.clone());
         if let Err(e) = self.drop_orphans(&fork) {

@@ -12,6 +12,7 @@ use crate::txn::Txn;
 use crate::world::{Head, World};
 use mw_meta::{Batch, Durability, Expect};
 use mw_model::{ErrorKind, Seq};
+use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
 /// Requires the key as it was presented; the store's own doings have none.
@@ -70,6 +71,24 @@ impl Store {
         let mut head = world.head.lock();
         head.durable = head.durable.max(seq);
         Ok(())
+    }
+
+    /// Locks the head with all content on disk that its entries refer to.
+    ///
+    /// Whatever a commit makes lean on the log from outside (a fork, a snapshot) needs this before the commit: the log is cut at
+    /// content that a power cut lost, and what leans on it would be left without the entries it was made of.
+    pub(crate) fn lock_settled<'a>(&self, world: &'a World) -> Result<MutexGuard<'a, Head>> {
+        let loose = |head: &Head| (head.loose > head.durable).then_some(head.loose);
+        let seen = loose(&world.head.lock());
+        if seen.is_some() {
+            self.segments.sync()?;
+        }
+        let head = world.head.lock();
+        // Writers went on during that sync; what they added since is little.
+        if loose(&head) > seen {
+            self.segments.sync()?;
+        }
+        Ok(head)
     }
 
     /// Plans and submits one entry under the head's lock.

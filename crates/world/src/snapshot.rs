@@ -95,7 +95,7 @@ impl Session {
             durability: Durability::Durable,
             origin: self.origin,
         };
-        let mut head = world.head.lock();
+        let mut head = self.store.lock_settled(world)?;
         let state = world.state_now(&head);
         let record = SnapshotRecord { label: label.map(str::to_owned), key: self.who.key_id().to_owned(), state };
         let (version, done) = self.store.mutate_locked(world, &mut head, &what, |txn| {
