@@ -102,6 +102,8 @@ impl Session {
             inode.atime = change.atime.map_or(inode.atime, |t| time(t, txn.time()));
             inode.mtime = change.mtime.map_or(inode.mtime, |t| time(t, txn.time()));
             inode.ctime = txn.time();
+            // A directory whose attributes somebody sets is one that somebody relies on.
+            inode.implicit = false;
             txn.put_inode(ino, &inode);
             Ok(inode.attr(ino))
         })

@@ -131,14 +131,14 @@ impl Session {
         self.change(Verb::Link, Durability::Soon, |txn| {
             txn.need_live_dir(parent)?;
             let mut inode = txn.view.inode(ino)?;
+            if find(&txn.view, parent, name)?.is_some() {
+                return Err(exists(name));
+            }
             if inode.kind == FileType::Directory {
                 return Err(Error::new(ErrorKind::Denied, "a directory cannot have a second name"));
             }
             if inode.nlink >= MAX_LINKS {
                 return Err(Error::new(ErrorKind::TooLarge, format!("inode {ino} already has {MAX_LINKS} names")));
-            }
-            if find(&txn.view, parent, name)?.is_some() {
-                return Err(exists(name));
             }
             if inode.nlink == 0 {
                 txn.remove(record::orphan_key(ino));

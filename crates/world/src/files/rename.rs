@@ -43,6 +43,10 @@ impl Session {
             let target = find(&txn.view, new_parent, new_name)?;
             txn.path = Some(Bytes::copy_from_slice(new_name));
             txn.note = String::from_utf8_lossy(name).into_owned();
+            if flag == RenameFlag::Replace {
+                // In the order in which Linux refuses (do_renameat2): before it looks at types.
+                txn.need_apart(&from, new_parent, target.as_ref().map(|(_, entry)| entry))?;
+            }
             match (flag, target) {
                 (RenameFlag::Exchange, None) => Err(missing(new_name)),
                 (RenameFlag::Exchange, Some((raw, entry))) => {
@@ -70,7 +74,6 @@ impl Txn<'_> {
                 (true, false) => return Err(Error::new(ErrorKind::NotDirectory, "the target is not a directory")),
                 (false, true) => return Err(Error::new(ErrorKind::IsDirectory, "the target is a directory")),
                 (true, true) => {
-                    self.need_not_within(to, ino)?;
                     self.remove_dir(to, &raw, old.ino)?;
                     dirs_gone = 1;
                 }
@@ -110,7 +113,7 @@ impl Txn<'_> {
             for (parent, raw, own) in [(b.parent, &a_raw, &b.raw), (a.parent, &b_raw, &a.raw)] {
                 if raw != own && self.view.entry(parent, raw)?.is_some() {
                     return Err(Error::new(
-                        ErrorKind::Invalid,
+                        ErrorKind::AlreadyExists,
                         "an object of the same name stands behind the directory",
                     ));
                 }
@@ -128,6 +131,19 @@ impl Txn<'_> {
         }
         self.touch_used_dir(a.parent, -moved)?;
         self.touch_used_dir(b.parent, moved)
+    }
+
+    /// Refuses a source above its target's place, and a target above its source's.
+    fn need_apart(&self, from: &Place, to: Ino, target: Option<&Entry>) -> Result<()> {
+        if from.entry.kind == FileType::Directory {
+            self.need_not_within(to, from.entry.ino)?;
+        }
+        match target {
+            Some(old) if old.kind == FileType::Directory => self
+                .need_not_within(from.parent, old.ino)
+                .map_err(|_| Error::new(ErrorKind::NotEmpty, "the target holds what is to be renamed")),
+            _ => Ok(()),
+        }
     }
 
     fn touch_inode(&mut self, ino: Ino) -> Result<()> {

@@ -63,6 +63,7 @@ impl Session {
             txn.put(place, record::plain(data));
             let mut inode = txn.view.inode(ino)?;
             inode.ctime = txn.time();
+            inode.implicit = false;
             txn.put_inode(ino, &inode);
             Ok(())
         })
@@ -91,6 +92,7 @@ impl Session {
             txn.remove(place);
             let mut inode = txn.view.inode(ino)?;
             inode.ctime = txn.time();
+            inode.implicit = false;
             txn.put_inode(ino, &inode);
             Ok(())
         })
