@@ -85,10 +85,15 @@ impl SimDisk {
     pub fn crash_as(&self, seed: u64) -> Self {
         let env = Env::seeded(seed);
         let mood = Mood::draw(&env);
-        self.reborn(env, |inode, env| {
-            let found = survive(&inode.durable, &inode.pending, mood, env);
-            Inode { live: found.clone(), durable: found, pending: Vec::new() }
-        })
+        self.reborn(env, |_, inode, env| found(inode, mood, env))
+    }
+
+    /// Does what [`SimDisk::crash`] does, but all that was not synced of a file is kept, or all of it lost, as `keep` says by the
+    /// file's name: orders between files that luck seldom finds.
+    #[must_use]
+    pub fn crash_split(&self, keep: impl Fn(&str) -> bool) -> Self {
+        let env = Env::seeded(self.0.lock().env.random());
+        self.reborn(env, |name, inode, env| found(inode, if keep(name) { Mood::Everything } else { Mood::Nothing }, env))
     }
 
     /// Returns the disk as found after the process was killed while the machine lived on: everything written is there, though what
@@ -96,16 +101,16 @@ impl SimDisk {
     #[must_use]
     pub fn kill(&self) -> Self {
         let env = Env::seeded(self.0.lock().env.random());
-        self.reborn(env, |inode, _| inode.clone())
+        self.reborn(env, |_, inode, _| inode.clone())
     }
 
-    fn reborn(&self, env: Env, find: impl Fn(&Inode, &Env) -> Inode) -> Self {
+    fn reborn(&self, env: Env, find: impl Fn(&str, &Inode, &Env) -> Inode) -> Self {
         let state = self.0.lock();
         let mut names = BTreeMap::new();
         let mut inodes = Vec::new();
         for (name, &number) in &state.names {
             names.insert(name.clone(), inodes.len());
-            inodes.push(find(&state.inodes[number], &env));
+            inodes.push(find(name, &state.inodes[number], &env));
         }
         Self::with(env, names, inodes)
     }
@@ -240,6 +245,12 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// Returns a file as a crash leaves it.
+fn found(inode: &Inode, mood: Mood, env: &Env) -> Inode {
+    let found = survive(&inode.durable, &inode.pending, mood, env);
+    Inode { live: found.clone(), durable: found, pending: Vec::new() }
 }
 
 fn power_cut() -> io::Error {
