@@ -1,6 +1,7 @@
 //! The S3 door's verbs. Keys are whole texts; directories are only a way to store them.
 //!
-//! Rules chosen here: a PUT gives the new inode default attributes (0644, owner 0); `DELETE d/` takes the marker and makes `d`
+//! Rules chosen here: a PUT that replaces a regular file takes its mode and owner over, and gives a new one 0644 and owner 0; a copy
+//! under a new key takes those of a regular source; extended attributes do not travel; `DELETE d/` takes the marker and makes `d`
 //! implicit; where `d/` is not listed (no marker, not empty) it deletes nothing. A special file is no object: GET and DELETE
 //! do not see it, a PUT of its key replaces it.
 
@@ -84,13 +85,27 @@ impl Tree {
     }
 
     pub(crate) fn put(&mut self, key: &str, bytes: Vec<u8>, object: Object, if_absent: bool) -> Result<(), ErrorKind> {
+        self.place(key, bytes, object, if_absent, (0o644, 0, 0))
+    }
+
+    /// Puts an object that has `attributes` (mode, user, group) unless it replaces a regular file.
+    fn place(
+        &mut self,
+        key: &str,
+        bytes: Vec<u8>,
+        object: Object,
+        if_absent: bool,
+        attributes: (u32, u32, u32),
+    ) -> Result<(), ErrorKind> {
         check_key(key)?;
         if if_absent && self.objects().contains_key(key) {
             return Err(ErrorKind::Precondition);
         }
         let (dirs, leaf) = split(key);
         let dir = self.make_dirs(&dirs);
-        let ino = self.add(Inode { object, ..Inode::new(Node::File(bytes), 0o644) });
+        let replaced = self.entries(dir).get(leaf).and_then(|&old| self.file_attributes(old));
+        let (mode, uid, gid) = replaced.unwrap_or(attributes);
+        let ino = self.add(Inode { object, uid, gid, ..Inode::new(Node::File(bytes), mode) });
         self.put_entry(dir, leaf, ino);
         if leaf.is_empty() {
             *self.dir_mut(dir).1 = true;
@@ -117,7 +132,16 @@ impl Tree {
         check_key(from)?;
         check_key(to)?;
         let (bytes, object) = self.objects().remove(from).ok_or(ErrorKind::NotFound)?;
-        self.put(to, bytes, object, false)
+        let (dirs, leaf) = split(from);
+        let source = self.find_dir(&dirs).and_then(|dir| self.entries(dir).get(leaf).copied());
+        let attributes = source.and_then(|ino| self.file_attributes(ino)).unwrap_or((0o644, 0, 0));
+        self.place(to, bytes, object, false, attributes)
+    }
+
+    /// Returns mode, user and group of a regular file.
+    fn file_attributes(&self, ino: u64) -> Option<(u32, u32, u32)> {
+        let inode = self.inode(ino);
+        matches!(inode.node, Node::File(_)).then_some((inode.mode, inode.uid, inode.gid))
     }
 }
 
