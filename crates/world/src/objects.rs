@@ -36,4 +36,6 @@ pub use read::Object;
 pub use stage::Staged;
 pub use upload::{UploadInfo, UploadOptions};
 
+pub(crate) use known::Known;
 pub(crate) use parts::upload_blobs;
+pub(crate) use place::{Attributes, NewObject};

@@ -1,10 +1,10 @@
 //! An upload made an object: its parts' extents one after another, in one commit that also ends the upload.
 
 use super::conditions::Conditions;
-use super::find::{find_object, need_key};
+use super::find::need_key;
 use super::known::Known;
 use super::meta::{Checksum, ObjectInfo};
-use super::parts::PartInfo;
+use super::parts::Part;
 use super::place::{Attributes, NewObject};
 use super::upload::{Piece, UploadInfo, place};
 use crate::entry::Verb;
@@ -12,8 +12,7 @@ use crate::error::{Error, Result};
 use crate::record::Extent;
 use crate::session::Session;
 use bytes::Bytes;
-use mw_meta::Durability;
-use mw_meta::Expect;
+use mw_meta::{Durability, Expect};
 
 /// The least size of a part that is not the last, in bytes (AWS: 5 MiB).
 const MIN_PART: u64 = 5 << 20;
@@ -59,7 +58,7 @@ impl Session {
         };
         let id = self.world.id;
         let outcome = self.change(Verb::Put, Durability::Durable, |txn| {
-            conditions.check(find_object(&txn.view, key)?.map(|f| f.info(key)).as_ref())?;
+            conditions.hold(&txn.view, key)?;
             txn.meta.require(place(id, upload, Piece::Upload, 0), Expect::Value(record));
             for (number, record) in joined.records {
                 txn.meta.require(place(id, upload, Piece::Part, number), Expect::Value(record));
@@ -84,11 +83,11 @@ impl Session {
         }
         let mut joined = Joined::default();
         for (i, (number, etag)) in parts.iter().enumerate() {
-            let (info, record, extents) = self
+            let Part { info, record, extents } = self
                 .part(upload, *number)?
-                .filter(|(info, ..)| info.etag == etag.trim_matches('"'))
+                .filter(|part| part.info.etag == etag.trim_matches('"'))
                 .ok_or_else(|| no_part(*number, etag))?;
-            let PartInfo { size, .. } = info;
+            let size = info.size;
             if size < MIN_PART && i + 1 < parts.len() {
                 return Err(Error::invalid(format!(
                     "EntityTooSmall: part {number} has {size} bytes; all but the last have at least {MIN_PART}"

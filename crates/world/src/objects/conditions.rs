@@ -1,7 +1,9 @@
 //! Conditions of a write, decided in the commit that would do it (RFC 9110, 13.2.2; AWS, *Conditional requests*).
 
+use super::find::find_object;
 use super::meta::ObjectInfo;
 use crate::error::{Error, Result};
+use crate::view::View;
 use mw_model::ErrorKind;
 
 /// What must hold of an object for a verb to be done.
@@ -21,6 +23,17 @@ pub struct Conditions {
 const SECOND: u64 = 1_000_000_000;
 
 impl Conditions {
+    /// Checks the conditions against the object under a key; without any, nothing is looked up.
+    ///
+    /// # Errors
+    /// Those of [`Conditions::check`].
+    pub(crate) fn hold(&self, view: &View, key: &[u8]) -> Result<()> {
+        if *self == Self::default() {
+            return Ok(());
+        }
+        self.check(find_object(view, key)?.map(|found| found.info(key)).as_ref())
+    }
+
     /// Checks the conditions against what is there.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! COPY: extents are shared, no byte is moved; within a world and across worlds.
 
 use super::conditions::Conditions;
-use super::find::{find_object, need_key, need_object};
+use super::find::{need_key, need_object};
 use super::meta::{ObjectInfo, ObjectMeta};
 use super::place::{Attributes, NewObject};
 use crate::entry::Verb;
@@ -84,7 +84,7 @@ fn source(view: &View, key: &[u8], options: &CopyOptions) -> Result<NewObject> {
 }
 
 fn copied(txn: &mut Txn<'_>, key: &[u8], new: NewObject, options: &CopyOptions) -> Result<ObjectInfo> {
-    options.conditions.check(find_object(&txn.view, key)?.map(|f| f.info(key)).as_ref())?;
+    options.conditions.hold(&txn.view, key)?;
     txn.path = Some(Bytes::copy_from_slice(key));
     Ok(txn.place(key, new)?.info(key))
 }

@@ -1,7 +1,6 @@
 //! DELETE, of one key or of many in one commit. An absent key is no error.
 
 use super::conditions::Conditions;
-use super::find::find_object;
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::session::Session;
@@ -24,7 +23,7 @@ impl Session {
     pub fn delete(&self, key: &[u8], conditions: &Conditions) -> Result<bool> {
         need_some_key(key)?;
         let existed = self.change(Verb::Delete, Durability::Durable, |txn| {
-            conditions.check(find_object(&txn.view, key)?.map(|f| f.info(key)).as_ref())?;
+            conditions.hold(&txn.view, key)?;
             txn.path = Some(Bytes::copy_from_slice(key));
             txn.take_out(key)
         })?;

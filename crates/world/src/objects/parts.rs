@@ -40,6 +40,15 @@ pub struct PartInfo {
     pub checksums: Vec<Checksum>,
 }
 
+/// A part with its content.
+pub(crate) struct Part {
+    pub info: PartInfo,
+    /// The record of what it is: a commit that uses the part requires it unchanged.
+    pub record: Bytes,
+    /// From the start of the part.
+    pub extents: Vec<(u64, Extent)>,
+}
+
 impl PartInfo {
     fn encode(&self) -> Bytes {
         let mut w = Writer::new();
@@ -188,11 +197,12 @@ impl Session {
         Ok((parts, more))
     }
 
-    /// Returns the records of a part: what it is, as it is stored, and its extents.
-    pub(crate) fn part(&self, upload: &str, number: u32) -> Result<Option<(PartInfo, Bytes, Vec<(u64, Extent)>)>> {
+    /// Returns a part.
+    pub(crate) fn part(&self, upload: &str, number: u32) -> Result<Option<Part>> {
         let get = |piece| self.store.meta.get(&place(self.world.id, upload, piece, number));
-        let (Some(info), Some(content)) = (get(Piece::Part)?, get(Piece::Content)?) else { return Ok(None) };
-        Ok(Some((PartInfo::decode(number, &info)?, info, decode_content(&content)?)))
+        let (Some(record), Some(content)) = (get(Piece::Part)?, get(Piece::Content)?) else { return Ok(None) };
+        let info = PartInfo::decode(number, &record)?;
+        Ok(Some(Part { info, record, extents: decode_content(&content)? }))
     }
 }
 

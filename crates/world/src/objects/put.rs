@@ -1,7 +1,7 @@
 //! PUT: new content under a key, in one commit.
 
 use super::conditions::Conditions;
-use super::find::{Found, find_object, need_key};
+use super::find::need_key;
 use super::known::Known;
 use super::meta::{Checksum, ObjectInfo, ObjectMeta};
 use super::place::{Attributes, NewObject};
@@ -56,11 +56,10 @@ impl Session {
         };
         let asked = Attributes { mode: options.mode, uid: options.uid, gid: options.gid, mtime: options.mtime };
         let new = NewObject { extents: whole.extents, len: whole.len, known, asked, inherited: Attributes::default() };
-        let info = self.change(Verb::Put, Durability::Durable, |txn| {
-            options.conditions.check(find_object(&txn.view, key)?.map(|f: Found| f.info(key)).as_ref())?;
+        self.change(Verb::Put, Durability::Durable, |txn| {
+            options.conditions.hold(&txn.view, key)?;
             txn.path = Some(Bytes::copy_from_slice(key));
             Ok(txn.place(key, new)?.info(key))
-        })?;
-        Ok(info)
+        })
     }
 }
