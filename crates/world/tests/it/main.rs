@@ -2,5 +2,10 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, missing_docs, reason = "tests say what they expect")]
 
 mod core;
+mod crash;
+mod crash_disk;
 mod objects;
+mod oracle;
+mod oracle_apply;
+mod oracle_view;
 mod rig;
