@@ -12,6 +12,7 @@ use crate::record::{self, Inode, Kind};
 use crate::session::Session;
 use crate::state::State;
 use crate::store::Store;
+use crate::sync::SyncPoints;
 use crate::time::At;
 use crate::view::{Overlay, View};
 use crate::world::{Head, World, WorldRecord, alive_value};
@@ -168,7 +169,7 @@ impl Store {
             batch.put(alive, alive_value(true));
         }
         batch.put(layout::numbered(Tag::Child, world.id, id.0), Bytes::new());
-        batch.put(layout::of(Tag::Sync, id), SyncPair::at_fork(world.id, &state).encode());
+        batch.put(layout::of(Tag::Sync, id), SyncPoints::at_fork(world.id, &state).encode());
         let first = first_entry(&state, now, who, Verb::Fork, Vec::new(), "");
         let made = self.make_submit(who, name, id, record, state, view, first, once, batch);
         if made.is_ok() {
@@ -182,7 +183,7 @@ impl Store {
             Err(e) => return Err(self.why_not_made(world, who, name, e)?),
         };
         ticket.wait()?;
-        self.open.lock().insert(id, fork.clone());
+        self.keep_open(id, &fork);
         if let Err(e) = self.drop_orphans(&fork) {
             tracing::warn!(fork = name.as_str(), "orphans stay for now: {e}");
         }
@@ -219,7 +220,7 @@ impl Store {
         match self.make_submit(who, name, id, record, state, view, first, once, batch) {
             Ok((world, ticket)) => {
                 ticket.wait()?;
-                self.open.lock().insert(id, world);
+                self.keep_open(id, &world);
                 Ok(())
             }
             Err(e) if e.kind() == ErrorKind::Conflict => match self.made_before(who, once)? {
@@ -386,36 +387,5 @@ fn first_entry(
         root: None,
         changes,
         previous: state.chain,
-    }
-}
-
-/// What promote compares each side with: the state both sides last had in common, as each side's own.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct SyncPair {
-    pub base: WorldId,
-    /// The base's state.
-    pub theirs: State,
-    /// The fork's state.
-    pub ours: State,
-}
-
-impl SyncPair {
-    pub(crate) fn at_fork(base: WorldId, state: &State) -> Self {
-        Self { base, theirs: state.clone(), ours: state.clone() }
-    }
-
-    pub(crate) fn encode(&self) -> Bytes {
-        let mut w = mw_model::codec::Writer::new();
-        w.u8(1).u64(self.base.0).raw(&self.theirs.encode()).raw(&self.ours.encode());
-        w.0.into()
-    }
-
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
-        let mut r = mw_model::codec::Reader::new(bytes);
-        record::version(&mut r)?;
-        let base = WorldId(r.u64()?);
-        let (theirs, ours) = (State::read(&mut r)?, State::read(&mut r)?);
-        r.end()?;
-        Ok(Self { base, theirs, ours })
     }
 }

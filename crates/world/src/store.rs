@@ -93,6 +93,8 @@ struct Queue {
     stop: bool,
 }
 
+/// How many worlds stay open, as long as nobody needs more.
+const MAX_OPEN: usize = 4096;
 /// How many inode numbers are leased at a time.
 const LEASE: u64 = 1 << 16;
 
@@ -287,11 +289,21 @@ impl Store {
             return Ok(world.clone());
         }
         let world = Arc::new(self.load(id)?);
-        self.open.lock().insert(id, world.clone());
+        self.keep_open(id, &world);
         if let Err(e) = self.drop_orphans(&world) {
             tracing::warn!(world = world.record.read().name, "orphans stay for now: {e}");
         }
         Ok(world)
+    }
+
+    /// Keeps a world open. When many are, those that nobody holds are closed: an idle world is a record only, and its log
+    /// has all that its overlay had.
+    pub(crate) fn keep_open(&self, id: WorldId, world: &Arc<World>) {
+        let mut open = self.open.lock();
+        if open.len() >= MAX_OPEN {
+            open.retain(|_, world| Arc::strong_count(world) > 1 || world.listeners.any() || !world.opens.lock().is_empty());
+        }
+        open.insert(id, world.clone());
     }
 
     fn loading(&self, _id: WorldId) -> parking_lot::MutexGuard<'static, ()> {

@@ -1,0 +1,165 @@
+//! Forks: flat in the size of the world, in the number of forks, in the depth of the chain.
+
+use crate::client::Server;
+use crate::table::{median, ms, quantile, ratio, row, title};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 200;
+
+pub fn run(server: &mut Server, files: usize) {
+    sizes(server, files);
+    cold(server);
+    chain(server);
+    crowd(server);
+}
+
+fn sizes(server: &Server, files: usize) {
+    title("fork through the API, beside a durable put of one byte through the same API");
+    let mut client = server.client();
+    let sizes: Vec<usize> = [1_000, 100_000, 1_000_000].into_iter().map(|n: usize| n.min(files)).collect();
+    for (i, n) in sizes.iter().enumerate() {
+        let start = Instant::now();
+        client.create(&format!("size-{i}"));
+        client.fill(&format!("size-{i}"), *n);
+        row(&format!("filling a world with {n} files"), &format!("{:.1} s", start.elapsed().as_secs_f64()), "");
+    }
+    // Turn by turn, so that a slow moment of the disk meets all of them.
+    let mut times = vec![Vec::new(); sizes.len()];
+    let mut puts = Vec::new();
+    for round in 0..ROUNDS {
+        for (i, times) in times.iter_mut().enumerate() {
+            times.push(client.fork(&format!("size-{i}"), &format!("f-{i}-{round}")));
+        }
+        puts.push(client.put("size-0", "one-byte", b"x"));
+    }
+    let put = median(puts);
+    let mut medians = Vec::new();
+    for (i, times) in times.iter_mut().enumerate() {
+        let (p50, p99) = (quantile(times, 0.5), quantile(times, 0.99));
+        medians.push(p50);
+        row(
+            &format!("fork of {} files", sizes[i]),
+            &format!("{} / {}", ms(p50), ms(p99)),
+            &format!("p50 / p99; p50 is {} a put ({})", ratio(p50, put), ms(put)),
+        );
+    }
+    let (least, most) = (medians.iter().min().copied().unwrap(), medians.iter().max().copied().unwrap());
+    row("largest p50 : smallest p50", &ratio(most, least), "aim: at most 1.2 x");
+}
+
+fn cold(server: &Server) {
+    title("fork, first cold read and first write, straight after 4,000 unfolded writes");
+    let mut client = server.client();
+    client.create("busy");
+    client.fill("busy", 10_000);
+    let mut round = |client: &mut crate::client::Client, name: String| -> Duration {
+        let start = Instant::now();
+        client.fork("busy", &name);
+        client.get(&name, "d0005/f005500");
+        client.put(&name, "first-write", b"x");
+        start.elapsed()
+    };
+    std::thread::sleep(Duration::from_secs(2));
+    let idle: Vec<_> = (0..20).map(|i| round(&mut client, format!("idle-{i}"))).collect();
+    let mut busy = Vec::new();
+    for i in 0..5 {
+        std::thread::scope(|scope| {
+            for t in 0..32 {
+                scope.spawn(move || {
+                    let mut client = server.client();
+                    for n in 0..125 {
+                        client.put("busy", &format!("hot/{t}/{n}"), b"hot");
+                    }
+                });
+            }
+        });
+        busy.push(round(&mut client, format!("busy-{i}")));
+    }
+    let (idle, busy) = (median(idle), median(busy));
+    row("on an idle base", &ms(idle), "");
+    row("after 4,000 writes", &ms(busy), &format!("{} the idle one; aim: at most 2 x", ratio(busy, idle)));
+}
+
+fn chain(server: &mut Server) {
+    title("a chain of 1,000 forks, each changing its own files; caches cold; reads in the last of them");
+    {
+        let mut client = server.client();
+        client.create("chain-0");
+        client.put("chain-0", "level-0", b"x");
+        for level in 1..=1000 {
+            client.fork(&format!("chain-{}", level - 1), &format!("chain-{level}"));
+            client.put(&format!("chain-{level}"), &format!("level-{level}"), b"x");
+        }
+    }
+    let mut rows: Vec<(usize, Vec<Duration>)> = [0, 1, 10, 100, 500, 999].map(|k| (k, Vec::new())).into();
+    for _ in 0..5 {
+        server.restart();
+        let mut client = server.client();
+        // The first request opens the world; what is compared is the reads.
+        let start = Instant::now();
+        client.get("chain-1000", "level-1000");
+        if rows[0].1.is_empty() {
+            row("opening the deepest fork after a restart, with a read", &ms(start.elapsed()), "");
+        }
+        for (level, times) in &mut rows {
+            times.push(client.get("chain-1000", &format!("level-{level}")));
+        }
+    }
+    let nearest = median(rows[rows.len() - 1].1.clone());
+    for (level, times) in rows {
+        let time = median(times);
+        row(
+            &format!("read of the file last changed {} levels up", 1000 - level),
+            &ms(time),
+            &format!("{} the nearest", ratio(time, nearest)),
+        );
+    }
+}
+
+fn crowd(server: &Server) {
+    title("1,000 forks, and 1,000 keys, made by 64 clients, beside HEAD requests by the same clients");
+    let run = |each: &(dyn Fn(&mut crate::client::Client, usize) + Sync)| -> f64 {
+        let next = std::sync::atomic::AtomicUsize::new(0);
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            for _ in 0..64 {
+                scope.spawn(|| {
+                    let mut client = server.client();
+                    loop {
+                        let n = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                        if n >= 1000 {
+                            break;
+                        }
+                        each(&mut client, n);
+                    }
+                });
+            }
+        });
+        1000.0 / start.elapsed().as_secs_f64()
+    };
+    let mut client = server.client();
+    client.create("crowd");
+    client.put("crowd", "here", b"x");
+    let syncs = |client: &mut crate::client::Client| {
+        client.json("GET", "/-/v1/status", json!(null)).1["store"]["log_syncs"].as_u64().unwrap_or(0)
+    };
+    let heads = run(&|client, _| {
+        client.ok("HEAD", "/crowd/here", b"");
+    });
+    let before = syncs(&mut client);
+    let forks = run(&|client, n| {
+        client.fork("crowd", &format!("crowd-{n}"));
+    });
+    let used = syncs(&mut client) - before;
+    let keys = run(&|client, n| {
+        client.json(
+            "POST",
+            "/-/v1/keys",
+            json!({ "name": format!("k{n}"), "grants": [{ "world": format!("crowd-{n}"), "role": "editor" }] }),
+        );
+    });
+    row("HEAD requests", &format!("{heads:.0}/s"), "");
+    row("forks", &format!("{forks:.0}/s"), &format!("{:.2} x HEAD (aim: 0.4); {used} syncs for 1,000 forks", forks / heads));
+    row("keys", &format!("{keys:.0}/s"), &format!("{:.2} x HEAD (aim: 0.4)", keys / heads));
+}
