@@ -80,7 +80,7 @@ impl Store {
             }
         }
         let mut batch = Batch::new();
-        for tag in [Tag::World, Tag::State, Tag::Mark, Tag::Sync, Tag::Dying] {
+        for tag in [Tag::World, Tag::State, Tag::Mark, Tag::Sync, Tag::Reverts, Tag::Dying] {
             batch.delete(layout::of(tag, id));
         }
         batch.delete(layout::raw(Tag::Counter, &id.0.to_be_bytes()));

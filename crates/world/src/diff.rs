@@ -1,9 +1,20 @@
 //! What differs between two worlds, or two instants, by path: a difference of records lifted to entries.
 
-use crate::error::{Error, Result};
+mod content;
+mod item;
+mod lift;
+mod records;
+
+use crate::error::Result;
+use crate::principal::Role;
 use crate::session::Session;
 use bytes::Bytes;
-use mw_model::{ErrorKind, FileType};
+use mw_model::FileType;
+
+pub(crate) use content::{FileIn, same_start};
+pub(crate) use item::{Item, same_content};
+pub(crate) use lift::{lift, names_of};
+pub(crate) use records::{Records, records};
 
 /// How a path differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +25,7 @@ pub enum Change {
     Deleted,
     /// Another content.
     Modified,
-    /// It has another path; its content may differ too (the sizes tell nothing of that).
+    /// Another path; the content may differ too.
     Renamed {
         /// The path in the first.
         from: Bytes,
@@ -45,6 +56,8 @@ pub struct DiffEntry {
 /// # Errors
 /// `Denied` below reader on either; `NotFound` when an instant is no longer retained.
 pub fn diff(from: &Session, to: &Session) -> Result<Vec<DiffEntry>> {
-    let _ = (from, to);
-    Err(Error::new(ErrorKind::Unsupported, "diff is not offered yet"))
+    from.need(Role::Reader)?;
+    to.need(Role::Reader)?;
+    let (a, b) = (from.view(), to.view());
+    lift(&from.store.content, &a, &b, &records(&a, &b)?)
 }

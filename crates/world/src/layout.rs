@@ -36,6 +36,8 @@ pub(crate) enum Tag {
     Sync = b'T',
     /// A multipart upload and its parts.
     Upload = b'U',
+    /// The reverts of a world.
+    Reverts = b'Y',
     /// A snapshot.
     Snapshot = b'V',
     /// A world.

@@ -9,6 +9,7 @@
 //! - `record`: the records of the tree; `content`: pieces of bytes; `layout`: the keys of `meta`;
 //! - `files`: the POSIX verbs; `objects`: the S3 verbs;
 //! - `diff`, `merge` (decided without I/O), `promote`: worlds compared, and one brought to the other; revert, restore;
+//!   `sync`: what a fork and its base last had in common;
 //! - `delete`, `sweep`: space given back; `fsck`: everything proved; `history`: who did what; `usage`: how much there is;
 //! - `principal`, `keys`: keys, grants, roles; `once`: idempotency keys; `listener`: what mounts must hear; `orphan`.
 
@@ -39,6 +40,7 @@ mod snapshot;
 mod state;
 mod store;
 mod sweep;
+mod sync;
 mod time;
 mod txn;
 mod usage;

@@ -1,8 +1,72 @@
 //! The three-way merge: what each side did since their common state, decided entry by entry without I/O.
 //!
-//! It knows nothing of worlds, logs or commits: `promote` reads the two sides, hands them over, and applies the plan.
+//! It knows nothing of worlds, logs or commits: `promote` hands over three views, and commits what comes out.
+//!
+//! - `moves`: what a side renamed; `weave`: three trees as one set of nodes; `facts`: what is known of a node;
+//! - `decide`: one node, a pure function; `settle`: all of them, such that they hold together;
+//! - `apply`: the plan as edits of the changed world; `adopt`: an inode brought over.
 
+mod adopt;
+mod apply;
+mod decide;
+mod facts;
+mod moves;
+mod settle;
+mod weave;
+
+use crate::content::Content;
+use crate::diff::records;
+use crate::error::Result;
+use crate::txn::Txn;
+use crate::view::View;
 use bytes::Bytes;
+use std::collections::BTreeMap;
+
+pub(crate) use adopt::adopt_tree;
+
+/// The trees of a merge.
+#[derive(Clone, Copy)]
+pub(crate) struct Sides<'a> {
+    pub content: &'a Content,
+    /// What both sides are compared with.
+    pub common: &'a View,
+    /// The world to be changed.
+    pub ours: &'a View,
+    /// The other world.
+    pub theirs: &'a View,
+    /// The base at the moment of the common state: needed for appended files alone.
+    pub base_then: Option<&'a View>,
+    /// Whether the changed world is the base: in a file to which both appended, the base's tail comes first.
+    pub into_base: bool,
+}
+
+/// How a merge is decided.
+#[derive(Clone, Copy)]
+pub(crate) struct Decide<'a> {
+    pub policy: Policy,
+    pub resolve: &'a BTreeMap<Bytes, Side>,
+    /// Only paths that start with this.
+    pub only: &'a [u8],
+}
+
+/// What a merge came to.
+pub(crate) struct Merged {
+    /// What nobody decided. When there is any, nothing was applied.
+    pub conflicts: Vec<Conflict>,
+    /// Files in which both tails are kept.
+    pub merged: Vec<Bytes>,
+}
+
+/// Merges what theirs did since the common state into a mutation that sees ours.
+pub(crate) fn merge(txn: &mut Txn<'_>, sides: &Sides<'_>, how: &Decide<'_>) -> Result<Merged> {
+    let (ours, theirs) = (records(sides.common, sides.ours)?, records(sides.common, sides.theirs)?);
+    let mut weave = weave::Weave::new([sides.common, sides.ours, sides.theirs], &ours, &theirs)?;
+    let plan = settle::settle(&mut weave, sides, how)?;
+    if plan.conflicts.is_empty() {
+        apply::apply(txn, &mut weave, &plan, sides.into_base)?;
+    }
+    Ok(Merged { merged: plan.merged(), conflicts: plan.conflicts })
+}
 
 /// What a merge does with conflicts. *Ours* is the world that is changed: the base of a promote, the fork of a rebase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::listener::Changed;
 use crate::principal::Principal;
+use crate::state::State;
 use crate::store::Store;
 use crate::txn::Txn;
 use crate::world::{Head, World};
@@ -127,6 +128,12 @@ impl Store {
         batch.require(layout::log(world.id, seq), Expect::Absent);
         require_key(&mut batch, what.who);
         batch.put(layout::log(world.id, seq), entry.encode());
+        let state = swapped(&entry);
+        if let Some(state) = &state {
+            batch.require(layout::of(Tag::State, world.id), Expect::Value(head.state_bytes.clone()));
+            batch.put(layout::of(Tag::State, world.id), state.encode());
+            batch.put(layout::numbered(Tag::History, world.id, seq.0), state.encode());
+        }
         if segments {
             head.claim(&*self.segments, world.owner, &mut batch);
         }
@@ -142,6 +149,10 @@ impl Store {
         head.view = view;
         head.chain = entry.chain();
         head.bytes += weight;
+        if let Some(state) = state {
+            (head.bytes, head.state_bytes) = (0, state.encode());
+            head.state = state;
+        }
         world.publish(head);
         Ok((out, Some(Done { ticket, seq, notices })))
     }
@@ -171,6 +182,12 @@ impl Store {
             Err(e) => Err(e.into()),
         }
     }
+}
+
+/// An entry that makes another root the world's, and changes nothing on top, is a state that history can start from.
+fn swapped(entry: &Entry) -> Option<State> {
+    let root = entry.root.clone().filter(|_| entry.changes.is_empty())?;
+    Some(State { root, lean: Vec::new(), seq: entry.seq, time: entry.time, chain: entry.chain() })
 }
 
 /// A submitted entry.

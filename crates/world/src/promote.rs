@@ -1,13 +1,25 @@
 //! Promote and rebase (a merge of fork and base, committed as one entry of the changed world), revert and restore.
 
+//!
+//! - `bring`: promote and rebase; `back`: revert and restore; `root`: the commit that all of them end in.
+
+mod back;
+mod bring;
+mod root;
+
 use crate::diff::DiffEntry;
 use crate::error::{Error, Result};
+use crate::layout::{self, Tag};
 use crate::merge::{Conflict, Policy, Side};
+use crate::principal::Role;
 use crate::session::Session;
+use crate::sync::SyncPoints;
 use crate::time::At;
+use crate::world::World;
 use bytes::Bytes;
-use mw_model::{ErrorKind, Version};
+use mw_model::Version;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How a promote or rebase is done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,34 +64,76 @@ impl Session {
     /// `Denied` below reader on the fork or admin on the base; `NotFound` when the world is no fork, or its base was deleted.
     /// Conflicts are no error: see [`Promoted::conflicts`].
     pub fn promote(&self, options: &PromoteOptions) -> Result<Promoted> {
-        let _ = options;
-        Err(Error::new(ErrorKind::Unsupported, "promote is not offered yet"))
+        self.need_present()?;
+        let base = self.base(Role::Admin)?;
+        self.bring(base, true, options)
     }
 
     /// Brings the changes of the base to this fork.
     ///
     /// # Errors
-    /// Those of [`Session::promote`], with the roles exchanged.
+    /// `Denied` below admin on the fork or reader on the base; otherwise those of [`Session::promote`].
     pub fn rebase(&self, options: &PromoteOptions) -> Result<Promoted> {
-        let _ = options;
-        Err(Error::new(ErrorKind::Unsupported, "rebase is not offered yet"))
+        self.need_present()?;
+        self.need(Role::Admin)?;
+        let base = self.base(Role::Reader)?;
+        self.bring(base, false, options)
     }
 
     /// Makes the world again what it was at an instant, as a new change.
     ///
     /// # Errors
-    /// `Denied` below admin; `NotFound` when the instant is not retained.
+    /// `Denied` below editor; `NotFound` when the instant is not retained.
     pub fn revert(&self, to: At) -> Result<Promoted> {
-        let _ = to;
-        Err(Error::new(ErrorKind::Unsupported, "revert is not offered yet"))
+        self.need_writable()?;
+        back::Back { session: self, at: &to, path: None }.run()
     }
 
-    /// Makes one file or directory again what it was at an instant, as a new change.
+    /// Makes one file or directory again what it was at an instant, as a new change. A directory and an object of the same name
+    /// come back together; directories above that are gone come back without their other content.
     ///
     /// # Errors
     /// `Denied` below editor; `NotFound` when the instant is not retained or had nothing there.
     pub fn restore(&self, from: At, path: &[u8]) -> Result<Promoted> {
-        let _ = (from, path);
-        Err(Error::new(ErrorKind::Unsupported, "restore is not offered yet"))
+        self.need_writable()?;
+        back::Back { session: self, at: &from, path: Some(path) }.run()
+    }
+
+    fn bring(&self, base: Arc<World>, into_base: bool, options: &PromoteOptions) -> Result<Promoted> {
+        let fork = self.world.clone();
+        bring::Bring { store: &self.store, who: &self.who, fork, base, into_base, options }.run()
+    }
+
+    fn need_present(&self) -> Result<()> {
+        match self.at {
+            Some(_) => Err(Error::new(
+                mw_model::ErrorKind::ReadOnly,
+                format!("{} is a version; fork it to promote what it holds", self.name),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the base, when the key has `role` in it.
+    fn base(&self, role: Role) -> Result<Arc<World>> {
+        let points = self.store.meta.get(&layout::of(Tag::Sync, self.world.id))?.ok_or_else(|| {
+            Error::invalid(format!("world {} is not a fork; only forks can be promoted or rebased", self.name))
+        })?;
+        let id = SyncPoints::decode(&points)?.base;
+        let owner = self.store.record_of(id)?.map_or_else(String::new, |record| record.owner);
+        // A key without rights on the base learns nothing of it, not even whether it is still there.
+        let held = self.who.role(id, &owner).ok_or_else(Error::denied)?;
+        match self.store.world(id) {
+            Ok(base) => {
+                Session::new(self.store.clone(), base.clone(), self.who.clone(), held).need(role)?;
+                Ok(base)
+            }
+            Err(e) if e.kind() == mw_model::ErrorKind::NotFound => {
+                let parent = self.world.record.read().parent.clone();
+                let name = parent.map_or_else(String::new, |(_, name, _)| name);
+                Err(Error::not_found(format!("world {name}, the base of {}, was deleted", self.name)))
+            }
+            Err(e) => Err(e),
+        }
     }
 }

@@ -4,8 +4,13 @@
 mod core;
 mod crash;
 mod crash_disk;
+mod faults;
+mod faults_list;
+mod faults_plant;
+mod merges;
 mod objects;
 mod oracle;
 mod oracle_apply;
 mod oracle_view;
+mod promote;
 mod rig;

@@ -1,0 +1,391 @@
+//! One world's changes brought to the other: promote into the base, rebase into the fork.
+//!
+//! It is planned beside the writers on views of both worlds, and committed when neither has moved on; after a few vain attempts it
+//! is planned under both locks. Whatever the size of the merge, the commit is one entry: "the root becomes this".
+
+use super::root::{Swap, has_open, keep_open, told};
+use super::{PromoteOptions, Promoted};
+use crate::content::Content;
+use crate::diff::{lift, records};
+use crate::entry::Verb;
+use crate::error::{Error, Result};
+use crate::layout::{self, Tag};
+use crate::listener::Changed;
+use crate::merge::{Conflict, Decide, Policy, Sides, merge};
+use crate::mutate::require_key;
+use crate::objects::{Attributes, Known, NewObject};
+use crate::principal::Principal;
+use crate::record::Extent;
+use crate::state::State;
+use crate::store::Store;
+use crate::sync::{Point, Reverts, SyncPoints};
+use crate::txn::Txn;
+use crate::view::View;
+use crate::world::{Head, Staging, World, alive_value};
+use bytes::Bytes;
+use mw_meta::{Batch, Durability, Expect};
+use mw_model::{ErrorKind, Hash, Seq, Version, WorldId};
+use parking_lot::MutexGuard;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How often a merge is planned beside the writers before it is planned with the worlds locked.
+const BESIDE: usize = 4;
+/// How often it is tried at all.
+const ATTEMPTS: usize = 8;
+
+/// A fork and its base, and the way the changes go.
+pub(super) struct Bring<'a> {
+    pub store: &'a Arc<Store>,
+    pub who: &'a Principal,
+    pub fork: Arc<World>,
+    pub base: Arc<World>,
+    pub into_base: bool,
+    pub options: &'a PromoteOptions,
+}
+
+/// The heads of both worlds, locked.
+struct Heads<'a> {
+    target: MutexGuard<'a, Head>,
+    source: MutexGuard<'a, Head>,
+}
+
+/// A merge planned.
+struct Planned {
+    /// The changed world as it was, the other, and the changed world as it is to be.
+    ours: View,
+    theirs: View,
+    view: View,
+    common: View,
+    base_then: View,
+    fast: bool,
+    /// Whether any record of the changed world changes.
+    changed: bool,
+    entries: Vec<crate::diff::DiffEntry>,
+    notices: Vec<Changed>,
+    merged: Vec<Bytes>,
+    conflicts: Vec<Conflict>,
+    points: SyncPoints,
+    points_bytes: Bytes,
+}
+
+/// The states of the point that a merge makes.
+struct NewPoint {
+    common: State,
+    /// The base, as it was or is then; none: it is the state that the commit makes.
+    base_then: Option<State>,
+}
+
+impl Bring<'_> {
+    fn target(&self) -> &Arc<World> {
+        if self.into_base { &self.base } else { &self.fork }
+    }
+
+    fn source(&self) -> &Arc<World> {
+        if self.into_base { &self.fork } else { &self.base }
+    }
+
+    /// Returns both worlds in the order in which they are locked.
+    fn ordered(&self) -> [&Arc<World>; 2] {
+        if self.fork.id < self.base.id { [&self.fork, &self.base] } else { [&self.base, &self.fork] }
+    }
+
+    pub(super) fn run(&self) -> Result<Promoted> {
+        let quiet = self.ordered().map(|world| world.listeners.quiesce());
+        let (promoted, notices) = self.merge()?;
+        // The mounts are told while they still stand: no verb sees the new world through an old cache.
+        self.target().listeners.tell(0, &notices);
+        drop(quiet);
+        Ok(promoted)
+    }
+
+    fn merge(&self) -> Result<(Promoted, Vec<Changed>)> {
+        let _turns = self.ordered().map(|world| world.folding.lock());
+        let _staging = [Staging::begin(&self.fork), Staging::begin(&self.base)];
+        for attempt in 0..ATTEMPTS {
+            for world in self.ordered() {
+                world.need_alive()?;
+                if !self.options.dry_run {
+                    self.store.fold_in_turn(world)?;
+                }
+            }
+            let locked = (attempt >= BESIDE && !self.options.dry_run).then(|| self.lock());
+            let (ours, theirs) = match &locked {
+                Some(heads) => (heads.target.view.clone(), heads.source.view.clone()),
+                None => (self.target().view(), self.source().view()),
+            };
+            let planned = self.plan(ours, theirs)?;
+            let promoted = Promoted {
+                fast: planned.fast,
+                merged: planned.merged.clone(),
+                conflicts: planned.conflicts.clone(),
+                dry_run: self.options.dry_run,
+                changes: planned.entries.clone(),
+                ..Promoted::default()
+            };
+            if self.options.dry_run || !promoted.conflicts.is_empty() {
+                return Ok((promoted, Vec::new()));
+            }
+            match self.commit(planned, locked) {
+                Ok(Some((version, snapshot, notices))) => {
+                    return Ok((Promoted { version, snapshot, ..promoted }, notices));
+                }
+                Ok(None) => {}
+                Err(e) if e.kind() == ErrorKind::Conflict => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Err(Error::new(ErrorKind::Busy, "both worlds kept changing while they were merged; try again"))
+    }
+
+    fn lock(&self) -> Heads<'_> {
+        if self.target().id < self.source().id {
+            let target = self.target().head.lock();
+            Heads { target, source: self.source().head.lock() }
+        } else {
+            let source = self.source().head.lock();
+            Heads { target: self.target().head.lock(), source }
+        }
+    }
+
+    /// Plans the merge on views. Nothing is written but what extra objects need.
+    fn plan(&self, ours: View, theirs: View) -> Result<Planned> {
+        let store = self.store;
+        let points_bytes = store
+            .meta
+            .get(&layout::of(Tag::Sync, self.fork.id))?
+            .ok_or_else(|| Error::invalid(format!("world {} is not a fork", self.fork.record.read().name)))?;
+        let points = SyncPoints::decode(&points_bytes)?;
+        let (base_now, fork_now) = if self.into_base { (ours.seq, theirs.seq) } else { (theirs.seq, ours.seq) };
+        let (base_reverts, fork_reverts) = (store.reverts(self.base.id)?, store.reverts(self.fork.id)?);
+        let point = points.latest(|world, seq| {
+            if world == self.base.id { base_reverts.undid(seq, base_now) } else { fork_reverts.undid(seq, fork_now) }
+        });
+        let common = store.view_of(self.base.id, &point.common, point.common.seq)?.0;
+        let base_then = if point.base_then == point.common {
+            common.clone()
+        } else {
+            store.view_of(self.base.id, &point.base_then, point.base_then.seq)?.0
+        };
+        let now = Version(store.env.now().max(ours.time.0 + 1));
+        let mut txn = Txn::new(store, self.target(), ours.clone(), now, self.verb());
+        let only = self.options.only.as_deref().unwrap_or_default();
+        let unchanged =
+            only.is_empty() && lift(&store.content, &common, &ours, &records(&common, &ours)?)?.is_empty();
+        let mut planned = Planned {
+            fast: unchanged,
+            changed: false,
+            entries: Vec::new(),
+            notices: Vec::new(),
+            merged: Vec::new(),
+            conflicts: Vec::new(),
+            points,
+            points_bytes,
+            view: ours.clone(),
+            ours,
+            theirs,
+            common,
+            base_then,
+        };
+        if unchanged {
+            let (seq, time) = (planned.ours.seq, planned.ours.time);
+            txn.view = View { seq, time, ..planned.theirs.clone() };
+            keep_open(&mut txn, &planned.ours)?;
+        } else {
+            let sides = Sides {
+                content: &store.content,
+                common: &planned.common,
+                ours: &planned.ours,
+                theirs: &planned.theirs,
+                base_then: Some(&planned.base_then),
+                into_base: self.into_base,
+            };
+            let how = Decide { policy: self.options.policy, resolve: &self.options.resolve, only };
+            let merged = merge(&mut txn, &sides, &how)?;
+            (planned.merged, planned.conflicts) = (merged.merged, merged.conflicts);
+            if !planned.conflicts.is_empty() {
+                planned.merged.clear();
+                return Ok(planned);
+            }
+        }
+        self.extra(&mut txn)?;
+        planned.view = txn.view;
+        let (records, notices) = told(&planned.ours, &planned.view)?;
+        planned.changed = !records.is_empty();
+        planned.fast &= planned.changed;
+        planned.entries = lift(&store.content, &planned.ours, &planned.view, &records)?;
+        planned.notices = notices;
+        Ok(planned)
+    }
+
+    fn verb(&self) -> Verb {
+        if self.into_base { Verb::Promote } else { Verb::Rebase }
+    }
+
+    /// Puts the objects that come with the commit.
+    fn extra(&self, txn: &mut Txn<'_>) -> Result<()> {
+        for (key, bytes) in &self.options.extra {
+            let extents = if bytes.is_empty() {
+                Vec::new()
+            } else if self.options.dry_run {
+                vec![(0, Extent::whole(Content::ride(bytes)))]
+            } else {
+                self.store.content.extents(self.target().owner, 0, bytes)?
+            };
+            let new = NewObject {
+                extents,
+                len: bytes.len() as u64,
+                known: Known::default(),
+                asked: Attributes::default(),
+                inherited: Attributes::default(),
+            };
+            txn.place(key, new)?;
+        }
+        Ok(())
+    }
+
+    /// Commits a plan; none: a world has moved on and it must be planned again.
+    #[allow(clippy::type_complexity, reason = "version, snapshot, and what mounts must hear")]
+    fn commit<'s>(
+        &'s self,
+        mut planned: Planned,
+        locked: Option<Heads<'s>>,
+    ) -> Result<Option<(Option<Version>, Option<Version>, Vec<Changed>)>> {
+        let store = self.store;
+        if !planned.changed && records(&planned.common, &planned.theirs)?.is_empty() {
+            return Ok(Some((None, None, Vec::new())));
+        }
+        let root = store.materialise(self.target(), &planned.view)?;
+        let point = self.point(&planned)?;
+        store.segments.sync()?;
+        let mut heads = locked.unwrap_or_else(|| self.lock());
+        self.source().need_alive()?;
+        let moved = heads.target.view.seq != planned.ours.seq || heads.source.view.seq != planned.theirs.seq;
+        if moved || !has_open(self.target(), &planned.ours, &planned.view)? {
+            return Ok(None);
+        }
+        let mut batch = Batch::new();
+        let source = self.source();
+        let alive = layout::of(Tag::Alive, source.id);
+        batch.require(alive.clone(), Expect::Value(alive_value(heads.source.shared_out)));
+        batch.require(layout::of(Tag::State, source.id), Expect::Value(heads.source.state_bytes.clone()));
+        batch.require(layout::of(Tag::Sync, self.fork.id), Expect::Value(planned.points_bytes.clone()));
+        batch.put(alive, alive_value(true));
+        heads.source.claim(&*store.segments, source.owner, &mut batch);
+        let chain = heads.source.chain;
+        if !planned.changed {
+            let mut points = planned.points;
+            let base_then = match point.base_then {
+                Some(state) => state,
+                None => state_of(root, planned.ours.seq, planned.ours.time),
+            };
+            let changed = Some((self.target().id, planned.ours.seq));
+            points.push(Point { common: point.common, base_then, changed });
+            batch.put(layout::of(Tag::Sync, self.fork.id), points.encode());
+            batch.require(layout::of(Tag::Alive, self.target().id), Expect::Present);
+            batch.require(layout::of(Tag::State, self.target().id), Expect::Value(heads.target.state_bytes.clone()));
+            require_key(&mut batch, Some(self.who));
+            heads.target.claim(&*store.segments, self.target().owner, &mut batch);
+            let ticket = store.submit_for(self.target(), Some(self.who), batch, Durability::Durable)?;
+            heads.target.claims.clear();
+            heads.source.claims.clear();
+            heads.source.shared_out = true;
+            drop(heads);
+            ticket.wait()?;
+            return Ok(Some((None, None, Vec::new())));
+        }
+        let swap = Swap {
+            who: self.who,
+            verb: self.verb(),
+            note: self.note(&planned, &chain),
+            path: None,
+            label: self.label(),
+            root: root.clone(),
+        };
+        let (target, fork) = (self.target().id, self.fork.id);
+        let points = &mut planned.points;
+        let swapped = store.swap(self.target(), &mut heads.target, swap, |more, seq, now| {
+            let base_then = point.base_then.unwrap_or_else(|| state_of(root, seq, now));
+            points.push(Point { common: point.common, base_then, changed: Some((target, seq)) });
+            batch.put(layout::of(Tag::Sync, fork), points.encode());
+            *more = batch;
+            Ok(())
+        })?;
+        heads.source.claims.clear();
+        heads.source.shared_out = true;
+        drop(heads);
+        let (version, snapshot) = (Some(swapped.version), Some(swapped.snapshot));
+        store.finish(self.target(), swapped.done.ticket, Durability::Durable, swapped.loose, swapped.done.seq)?;
+        Ok(Some((version, snapshot, planned.notices)))
+    }
+
+    /// Makes the states that the next merge will start from.
+    fn point(&self, planned: &Planned) -> Result<NewPoint> {
+        let store = self.store;
+        let (theirs, seq, time) = (&planned.theirs, planned.theirs.seq, planned.theirs.time);
+        let only = self.options.only.as_deref().unwrap_or_default();
+        if only.is_empty() {
+            let common = state_of(store.materialise(self.source(), theirs)?, seq, time);
+            let base_then = (!self.into_base).then(|| common.clone());
+            return Ok(NewPoint { common, base_then });
+        }
+        // Only a part was brought: only that part of the common state moves.
+        let base_now = if self.into_base { &planned.view } else { theirs };
+        let common = self.moved(&planned.common, theirs, only)?;
+        let base_then = self.moved(&planned.base_then, base_now, only)?;
+        Ok(NewPoint {
+            common: state_of(store.materialise(&self.fork, &common)?, common.seq, common.time),
+            base_then: Some(state_of(store.materialise(&self.fork, &base_then)?, base_then.seq, base_then.time)),
+        })
+    }
+
+    /// Returns a state with what lies under `only` as it is in another.
+    fn moved(&self, then: &View, now: &View, only: &[u8]) -> Result<View> {
+        let mut txn = Txn::new(self.store, &self.fork, then.clone(), now.time, self.verb());
+        let sides = Sides {
+            content: &self.store.content,
+            common: then,
+            ours: then,
+            theirs: now,
+            base_then: None,
+            into_base: self.into_base,
+        };
+        let how = Decide { policy: Policy::Theirs, resolve: &BTreeMap::new(), only };
+        merge(&mut txn, &sides, &how)?;
+        Ok(txn.view)
+    }
+
+    /// What history shows. A fork's history does not name its base, whose name a key of the fork may not see.
+    fn note(&self, planned: &Planned, chain: &Hash) -> String {
+        let what = if self.into_base {
+            format!("fork {} at {}, chain {chain}", self.fork.record.read().name, planned.theirs.time)
+        } else {
+            format!("base at {}, chain {chain}", planned.theirs.time)
+        };
+        match self.options.message.as_deref().filter(|message| !message.is_empty()) {
+            Some(message) => format!("{message} ({what})"),
+            None => what,
+        }
+    }
+
+    fn label(&self) -> String {
+        if self.into_base {
+            format!("before promote of {}", self.fork.record.read().name)
+        } else {
+            "before rebase".to_owned()
+        }
+    }
+}
+
+/// A state that is its root. Its chain is not asked for: nothing goes on from it.
+fn state_of(root: mw_tree::Root, seq: Seq, time: Version) -> State {
+    State { root, lean: Vec::new(), seq, time, chain: Hash::default() }
+}
+
+impl Store {
+    /// Returns the reverts of a world.
+    pub(super) fn reverts(&self, world: WorldId) -> Result<Reverts> {
+        let bytes = self.meta.get(&layout::of(Tag::Reverts, world))?;
+        bytes.map_or_else(|| Ok(Reverts::default()), |bytes| Reverts::decode(&bytes))
+    }
+}

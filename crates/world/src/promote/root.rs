@@ -1,0 +1,172 @@
+//! Another root for a world, in one commit: the state before it as a snapshot, the entry, the new state.
+//!
+//! Invariant: what somebody has open outlives the root it stood in; what nobody has open does not come with the new one.
+
+use crate::content::STAY;
+use crate::diff::{Records, records};
+use crate::entry::Verb;
+use crate::error::{Error, Result};
+use crate::layout;
+use crate::listener::Changed;
+use crate::mutate::{Done, Mutation};
+use crate::principal::Principal;
+use crate::record::{self, Extent, Inode, Kind, Locator};
+use crate::recover::is_extent;
+use crate::snapshot::SnapshotRecord;
+use crate::store::Store;
+use crate::txn::Txn;
+use crate::view::{self, Overlay, View};
+use crate::world::{Head, World};
+use bytes::Bytes;
+use mw_meta::{Batch, Durability};
+use mw_model::{Ino, Seq, Version};
+use mw_tree::{Root, Value};
+
+/// More records than this, and a mount is told to forget everything.
+const TOLD: usize = 256;
+
+/// A change of a world's root.
+pub(super) struct Swap<'a> {
+    pub who: &'a Principal,
+    pub verb: Verb,
+    pub note: String,
+    pub path: Option<Bytes>,
+    /// The label of the snapshot that is taken first.
+    pub label: String,
+    pub root: Root,
+}
+
+/// What a swap committed.
+pub(super) struct Swapped {
+    pub done: Done,
+    pub version: Version,
+    pub snapshot: Version,
+    pub loose: bool,
+}
+
+impl Store {
+    /// Writes a view into the tree, for a world: its root, whatever lay in overlays. Nothing refers to it yet.
+    pub(super) fn materialise(&self, world: &World, view: &View) -> Result<Root> {
+        let late = match &view.frozen {
+            Some(frozen) => view.overlay.clone().union(frozen.clone()),
+            None => view.overlay.clone(),
+        };
+        if late.is_empty() {
+            return Ok(view.root.clone());
+        }
+        let mut edits: Vec<(Bytes, Option<Value>)> = Vec::with_capacity(late.len());
+        for (key, value) in late {
+            let value = match value {
+                Some(value) if is_extent(&key) => Some(self.settle_extent(world, value)?),
+                other => other,
+            };
+            edits.push((key, value));
+        }
+        Ok(self.tree.edit(&view.root, &world.salt, world.owner, &edits)?)
+    }
+
+    /// Gives content that rides in a record a place of its own, unless it is small enough to stay.
+    fn settle_extent(&self, world: &World, value: Value) -> Result<Value> {
+        let mut extent = Extent::decode(&value)?;
+        match &extent.piece.locator {
+            Locator::Inline(bytes) if bytes.len() > STAY => {
+                extent.piece = self.content.store(world.owner, bytes)?;
+                Ok(extent.encode())
+            }
+            _ => Ok(value),
+        }
+    }
+
+    /// Commits another root under the head's lock. `more` adds records to the same commit; it is told the entry's place and time.
+    pub(super) fn swap(
+        &self,
+        world: &World,
+        head: &mut Head,
+        swap: Swap<'_>,
+        more: impl FnOnce(&mut Batch, Seq, Version) -> Result<()>,
+    ) -> Result<Swapped> {
+        let before = world.state_now(head);
+        let snapshot = before.time;
+        let place = layout::snapshot(world.id, snapshot);
+        let taken = self.meta.get(&place)?.is_some();
+        let what = Mutation { who: Some(swap.who), verb: swap.verb, durability: Durability::Durable, origin: 0 };
+        let (version, done) = self.mutate_locked(world, head, &what, |txn| {
+            more(&mut txn.meta, Seq(txn.view.seq.0 + 1), txn.now)?;
+            if !taken {
+                let key = swap.who.key_id().to_owned();
+                let record = SnapshotRecord { label: Some(swap.label), key, state: before };
+                txn.meta.put(place, record.encode());
+            }
+            (txn.note, txn.path) = (swap.note, swap.path);
+            (txn.root, txn.segments) = (Some(swap.root.clone()), true);
+            txn.view = View { root: swap.root, frozen: None, overlay: Overlay::new(), ..txn.view.clone() };
+            Ok(txn.now)
+        })?;
+        let done = done.ok_or_else(|| Error::corrupt("a new root was not committed"))?;
+        Ok(Swapped { done, version, snapshot, loose: head.loose > head.durable })
+    }
+}
+
+/// Keeps, in a mutation whose view is about to take the place of `before`, what somebody has open and the new view does not have;
+/// drops what the new view has without a name and nobody has open.
+pub(super) fn keep_open(txn: &mut Txn<'_>, before: &View) -> Result<()> {
+    let mut nameless = Vec::new();
+    for item in txn.view.kind(Ino(0), Kind::Orphan) {
+        let (key, _) = item?;
+        nameless.push(Ino(view::number(key.get(9..17).unwrap_or_default())));
+    }
+    for ino in nameless {
+        txn.drop_inode(ino)?;
+        txn.remove(record::orphan_key(ino));
+    }
+    let mut open: Vec<Ino> = txn.world.opens.lock().keys().copied().collect();
+    open.sort();
+    for ino in open {
+        let Some(inode) = before.find_inode(ino)? else { continue };
+        if txn.view.find_inode(ino)?.is_some() {
+            continue;
+        }
+        for kind in [Kind::Object, Kind::Xattr, Kind::Extent] {
+            txn.adopt_kind(before, ino, ino, kind)?;
+        }
+        txn.put_inode(ino, &Inode { nlink: 0, ..inode });
+        txn.put(record::orphan_key(ino), record::plain(vec![1]));
+    }
+    Ok(())
+}
+
+/// Returns whether a view still has everything that is open now, which a file opened since it was planned may not be in.
+pub(super) fn has_open(world: &World, before: &View, view: &View) -> Result<bool> {
+    let open: Vec<Ino> = world.opens.lock().keys().copied().collect();
+    for ino in open {
+        if before.find_inode(ino)?.is_some() && view.find_inode(ino)?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns the records that a view changes, and what a mount must hear of them.
+pub(super) fn told(before: &View, after: &View) -> Result<(Records, Vec<Changed>)> {
+    let records = records(before, after)?;
+    if records.len() > TOLD {
+        return Ok((records, vec![Changed::Everything]));
+    }
+    let mut notices = Vec::new();
+    for key in records.keys() {
+        let (ino, kind, suffix) = record::split(key)?;
+        match kind {
+            Kind::Entry => {
+                let name = Bytes::copy_from_slice(suffix.strip_suffix(b"/").unwrap_or(suffix));
+                notices.push(Changed::Entry { parent: ino, name });
+            }
+            Kind::Inode | Kind::Object | Kind::Xattr | Kind::Extent => {
+                if notices.last() != Some(&Changed::Inode(ino)) {
+                    notices.push(Changed::Inode(ino));
+                }
+            }
+            Kind::Parent | Kind::Orphan => {}
+        }
+    }
+    Ok((records, notices))
+}
