@@ -33,13 +33,7 @@ pub(crate) fn same_start(content: &Content, a: FileIn<'_>, b: FileIn<'_>, len: u
     Ok(true)
 }
 
-fn same_window(
-    content: &Content,
-    a: &[(u64, Extent)],
-    b: &[(u64, Extent)],
-    mut at: u64,
-    end: u64,
-) -> Result<bool> {
+fn same_window(content: &Content, a: &[(u64, Extent)], b: &[(u64, Extent)], mut at: u64, end: u64) -> Result<bool> {
     let (mut i, mut j) = (0, 0);
     while at < end {
         let (left, left_end) = run(a, &mut i, at, end);
@@ -67,12 +61,7 @@ fn same_window(
 }
 
 /// Returns the extent at `at`, or none for a hole, and where that ends.
-fn run<'a>(
-    extents: &'a [(u64, Extent)],
-    next: &mut usize,
-    at: u64,
-    end: u64,
-) -> (Option<(u64, &'a Extent)>, u64) {
+fn run<'a>(extents: &'a [(u64, Extent)], next: &mut usize, at: u64, end: u64) -> (Option<(u64, &'a Extent)>, u64) {
     while let Some((from, extent)) = extents.get(*next) {
         let stop = from + u64::from(extent.len);
         if stop <= at {

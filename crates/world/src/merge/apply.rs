@@ -382,11 +382,8 @@ impl Apply<'_, '_, '_> {
 
     /// Makes a file the base's content with the fork's tail behind it. The extents are shared.
     fn join(&mut self, ino: Ino, from: u64, ours: &Item, theirs: &Item) -> Result<()> {
-        let (fork_of, fork, base_size) = if self.into_base {
-            (Of::Theirs, theirs, ours.inode.size)
-        } else {
-            (Of::Ours, ours, theirs.inode.size)
-        };
+        let (fork_of, fork, base_size) =
+            if self.into_base { (Of::Theirs, theirs, ours.inode.size) } else { (Of::Ours, ours, theirs.inode.size) };
         let tail = tail(&self.weave.view(fork_of).extents(fork.ino, from, fork.inode.size)?, from);
         let mut allocated = if self.into_base { ours.inode.allocated } else { theirs.inode.allocated };
         if !self.into_base {
@@ -445,7 +442,8 @@ impl Apply<'_, '_, '_> {
             let [Some(common), Some(ours), Some(theirs)] = &planned.facts.items else { continue };
             let kept = planned.wanted && planned.verdict.conflict.is_none();
             let same = planned.facts.same.theirs_common && ours.inode.kind != FileType::Directory;
-            if !kept || !same || !matches!(planned.verdict.item, Fate::Ours) || theirs.inode.mtime == common.inode.mtime {
+            if !kept || !same || !matches!(planned.verdict.item, Fate::Ours) || theirs.inode.mtime == common.inode.mtime
+            {
                 continue;
             }
             let newer = if ours.inode.mtime == common.inode.mtime {

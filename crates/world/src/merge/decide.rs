@@ -25,7 +25,9 @@ pub(crate) enum Whose {
     Ours,
     Theirs,
     /// The base's, then the fork's from this offset on.
-    Joined { from: u64 },
+    Joined {
+        from: u64,
+    },
 }
 
 /// An item made of parts of both sides.

@@ -1,7 +1,7 @@
 //! What must be known of a node to decide on it: where each side has it, as what, and whose content equals whose.
 
-use super::weave::{NodeId, Of, Spot, Weave};
 use super::Sides;
+use super::weave::{NodeId, Of, Spot, Weave};
 use crate::diff::{FileIn, Item, same_content, same_start};
 use crate::error::Result;
 use crate::files::split_key;
@@ -93,11 +93,8 @@ impl Facts {
             return Ok(None);
         }
         let start = common.inode.size;
-        let (base_side, base, fork_side, fork) = if sides.into_base {
-            (Of::Ours, ours, Of::Theirs, theirs)
-        } else {
-            (Of::Theirs, theirs, Of::Ours, ours)
-        };
+        let (base_side, base, fork_side, fork) =
+            if sides.into_base { (Of::Ours, ours, Of::Theirs, theirs) } else { (Of::Theirs, theirs, Of::Ours, ours) };
         let grew = |view: &View, item: &Item, from_view: &View, from: &Item| -> Result<bool> {
             let (new, old) = (FileIn { view, ino: item.ino }, FileIn { view: from_view, ino: from.ino });
             Ok(item.inode.size >= from.inode.size && same_start(sides.content, new, old, from.inode.size)?)

@@ -145,9 +145,7 @@ fn restore(txn: &mut Txn<'_>, then: &View, path: &[u8]) -> Result<()> {
     if name.is_empty() {
         return Err(Error::invalid("the path to restore is empty or ends in `//`; `mw revert` restores a whole world"));
     }
-    let missing = || {
-        Error::not_found(format!("{:?} did not exist at that instant", String::from_utf8_lossy(path)))
-    };
+    let missing = || Error::not_found(format!("{:?} did not exist at that instant", String::from_utf8_lossy(path)));
     let mut above = Ino::ROOT;
     let mut lineage = Vec::new();
     for dir in &dirs {

@@ -170,8 +170,7 @@ impl Bring<'_> {
         let now = Version(store.env.now().max(ours.time.0 + 1));
         let mut txn = Txn::new(store, self.target(), ours.clone(), now, self.verb());
         let only = self.options.only.as_deref().unwrap_or_default();
-        let unchanged =
-            only.is_empty() && lift(&store.content, &common, &ours, &records(&common, &ours)?)?.is_empty();
+        let unchanged = only.is_empty() && lift(&store.content, &common, &ours, &records(&common, &ours)?)?.is_empty();
         let mut planned = Planned {
             fast: unchanged,
             changed: false,
@@ -252,7 +251,11 @@ impl Bring<'_> {
         locked: Option<Heads<'s>>,
     ) -> Result<Option<(Option<Version>, Option<Version>, Vec<Changed>)>> {
         let store = self.store;
-        if !planned.changed && records(&planned.common, &planned.theirs)?.is_empty() {
+        let base_now = if self.into_base { &planned.ours } else { &planned.theirs };
+        if !planned.changed
+            && records(&planned.common, &planned.theirs)?.is_empty()
+            && records(&planned.base_then, base_now)?.is_empty()
+        {
             return Ok(Some((None, None, Vec::new())));
         }
         let root = store.materialise(self.target(), &planned.view)?;

@@ -26,7 +26,12 @@ struct Run {
 impl Drop for Run {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("the story of seed {}:\n{}\nMW_MERGE_SEED={} replays it", self.seed, self.story.join("\n"), self.seed);
+            eprintln!(
+                "the story of seed {}:\n{}\nMW_MERGE_SEED={} replays it",
+                self.seed,
+                self.story.join("\n"),
+                self.seed
+            );
         }
     }
 }

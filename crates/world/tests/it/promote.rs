@@ -4,8 +4,8 @@ use crate::rig::{Rig, a, clean, content, file, names};
 use bytes::Bytes;
 use mw_model::{ErrorKind, FileType, Ino};
 use mw_world::{
-    At, Change, Changed, Conditions, ConflictKind, ForkOptions, KeyRequest, Listener, ObjectMeta, Policy, PromoteOptions,
-    Promoted, PutOptions, RenameFlag, Role, Session, SetAttr, Side, WriteAt, XattrFlag, diff,
+    At, Change, Changed, Conditions, ConflictKind, ForkOptions, KeyRequest, Listener, ObjectMeta, Policy,
+    PromoteOptions, Promoted, PutOptions, RenameFlag, Role, Session, SetAttr, Side, WriteAt, XattrFlag, diff,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -543,7 +543,10 @@ fn only_a_part() {
     assert_eq!(kinds(&done), [("e/b".to_owned(), ConflictKind::BothModified)]);
     promote(&two, &with(Policy::Theirs));
     let read = |key| get(&two.base, key).unwrap();
-    assert_eq!((read("d/a"), read("d/n"), read("e/b"), read("x")), ("base".into(), "3".into(), "2".into(), "base".into()));
+    assert_eq!(
+        (read("d/a"), read("d/n"), read("e/b"), read("x")),
+        ("base".into(), "3".into(), "2".into(), "base".into())
+    );
 }
 
 #[test]
@@ -639,14 +642,10 @@ fn metadata_and_modes_travel() {
         user: vec![("owner".into(), "me".into())],
         ..ObjectMeta::default()
     };
-    let two = two(
-        &|w| put_as(w, "t.sh", b"#!/bin/sh\n", meta.clone()),
-        &|w| put(w, "x", b"1"),
-        &|w| {
-            chmod(w, "t.sh", 0o700);
-            append(w, "t.sh", b"#new\n");
-        },
-    );
+    let two = two(&|w| put_as(w, "t.sh", b"#!/bin/sh\n", meta.clone()), &|w| put(w, "x", b"1"), &|w| {
+        chmod(w, "t.sh", 0o700);
+        append(w, "t.sh", b"#new\n");
+    });
     let done = promote(&two, &PromoteOptions::default());
     assert_eq!(changes(&done.changes), ["~t.sh"]);
     let info = two.base.head(b"t.sh").unwrap();
@@ -826,7 +825,9 @@ fn diff_says_what_leads_from_one_to_the_other() {
     let other = rig.create("other");
     file(&other, "a", b"longer");
     assert!(!changes(&diff(&w, &other).unwrap()).contains(&"~a".to_owned()));
-    rig.store.fork(&rig.root, "base", "past", &ForkOptions { at: then.version().map(At::Version), ..Default::default() }).unwrap();
+    rig.store
+        .fork(&rig.root, "base", "past", &ForkOptions { at: then.version().map(At::Version), ..Default::default() })
+        .unwrap();
     assert_eq!(diff(&then, &rig.session("past")).unwrap(), []);
 }
 
