@@ -63,9 +63,15 @@ impl Store {
         Ok(freed)
     }
 
-    /// Removes every record of a dead world but its claims.
+    /// Removes every record of a dead world but its claims: first what leans, then what is leaned on, last the record that says
+    /// that the world is dying, so that a sweep goes on where a crash broke this off.
     pub(crate) fn forget(&self, id: WorldId) -> Result<()> {
-        for tag in [Tag::Log, Tag::History, Tag::Snapshot, Tag::Upload] {
+        let mut batch = Batch::new();
+        for tag in [Tag::State, Tag::Sync] {
+            batch.delete(layout::of(tag, id));
+        }
+        self.meta.commit(batch, Durability::Soon)?;
+        for tag in [Tag::History, Tag::Snapshot, Tag::Upload, Tag::Log] {
             let (start, end) = layout::all_of(tag, id);
             loop {
                 let page = self.meta.scan(&start, &end, 1024, Order::Up)?;
@@ -80,7 +86,7 @@ impl Store {
             }
         }
         let mut batch = Batch::new();
-        for tag in [Tag::World, Tag::State, Tag::Mark, Tag::Sync, Tag::Reverts, Tag::Dying] {
+        for tag in [Tag::World, Tag::Mark, Tag::Reverts, Tag::Dying] {
             batch.delete(layout::of(tag, id));
         }
         batch.delete(layout::raw(Tag::Counter, &id.0.to_be_bytes()));
@@ -161,6 +167,9 @@ impl Session {
         self.store.segments.seal(world.owner);
         // This session is one holder; any other may still be reading.
         let busy = Arc::strong_count(world) > 1;
+        if busy {
+            self.store.graves.lock().insert(world.id, Arc::downgrade(world));
+        }
         self.store.free_dead(world.id, shared_out, busy)
     }
 }

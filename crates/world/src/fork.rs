@@ -146,14 +146,19 @@ impl Store {
             Some(at) => {
                 let state = self.state_at(world, at)?;
                 let (view, _) = self.view_of(world.id, &state, state.seq)?;
-                Some((state, view))
+                // The instant must still be retained when the fork is committed.
+                let kept = base.root_record(&view)?;
+                Some((state, view, kept))
             }
             None => None,
         };
         let quiet = world.listeners.quiesce();
         let mut head = self.lock_settled(world)?;
         world.need_alive()?;
-        let (state, view) = past.unwrap_or_else(|| (world.state_now(&head), head.view.clone()));
+        let (state, view, kept) = match past {
+            Some((state, view, kept)) => (state, view, Some(kept)),
+            None => (world.state_now(&head), head.view.clone(), None),
+        };
         let now = Version(self.env.now().max(state.time.0 + 1));
         let mut record = self.new_record(name, who, now.0);
         record.parent = Some((world.id, world.record.read().name.clone(), state.time));
@@ -165,6 +170,9 @@ impl Store {
         let alive = layout::of(Tag::Alive, world.id);
         batch.require(alive.clone(), Expect::Value(alive_value(head.shared_out)));
         batch.require(layout::of(Tag::State, world.id), Expect::Value(head.state_bytes.clone()));
+        if let Some(kept) = kept {
+            batch.require(kept, Expect::Present);
+        }
         if !head.shared_out {
             batch.put(alive, alive_value(true));
         }
@@ -337,6 +345,26 @@ impl Store {
 }
 
 impl Session {
+    /// Takes a fork's time to live away: it stays until it is deleted.
+    ///
+    /// # Errors
+    /// `Denied` below admin; `NotFound` when the world was deleted.
+    pub fn keep(&self) -> Result<()> {
+        self.need(Role::Admin)?;
+        let mut record = self.world.record.write();
+        if record.expires.is_none() {
+            return Ok(());
+        }
+        let kept = WorldRecord { expires: None, ..record.clone() };
+        let mut batch = Batch::new();
+        batch.require(layout::of(Tag::Alive, self.world.id), Expect::Present);
+        require_key(&mut batch, Some(&self.who));
+        batch.put(layout::of(Tag::World, self.world.id), kept.encode());
+        self.store.submit_for(&self.world, Some(&self.who), batch, Durability::Durable)?.wait()?;
+        *record = kept;
+        Ok(())
+    }
+
     /// Returns what the world is.
     ///
     /// # Errors

@@ -4,13 +4,16 @@ use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::record::{self, Extent, Inode, Kind};
-use crate::state::State;
+use crate::recover::is_extent;
+use crate::snapshot::SnapshotRecord;
+use crate::state::{Range, State};
 use crate::store::{Store, decode_claim};
-use crate::view::View;
+use crate::world::alive_value;
 use bytes::Bytes;
 use mw_meta::Order;
 use mw_model::{FileType, Hash, Ino, Seq, WorldId};
-use mw_segments::{BlobRef, SegmentId};
+use mw_segments::{BlobRef, Claim, SegmentId};
+use mw_tree::{Value, Visit};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -33,9 +36,45 @@ pub struct Fsck {
 struct Check<'a> {
     store: &'a Store,
     report: Fsck,
-    claims: HashMap<SegmentId, u32>,
+    claims: HashMap<SegmentId, Claim>,
+    /// The worlds that are known to have lent bytes.
+    lent: HashSet<WorldId>,
     read: HashSet<BlobRef>,
-    roots: HashSet<Hash>,
+    roots: HashSet<BlobRef>,
+    nodes: HashSet<BlobRef>,
+    /// Log ranges that were found whole.
+    ranges: HashSet<Range>,
+}
+
+/// What a root holds on to, as the walk over it finds it.
+#[derive(Default)]
+struct Held {
+    nodes: Vec<BlobRef>,
+    extents: Vec<(Bytes, Value)>,
+}
+
+/// Walks a root past what was walked before.
+struct Holds<'a> {
+    seen: &'a mut HashSet<BlobRef>,
+    held: Held,
+}
+
+impl Visit for Holds<'_> {
+    fn node(&mut self, blob: &BlobRef) -> bool {
+        self.held.nodes.push(*blob);
+        self.seen.insert(*blob)
+    }
+
+    fn entry(&mut self, key: &[u8], value: &Value) {
+        let key = Bytes::copy_from_slice(key);
+        if is_extent(&key) {
+            self.held.extents.push((key, value.clone()));
+        }
+    }
+
+    fn large(&mut self, blob: &BlobRef) {
+        self.held.nodes.push(*blob);
+    }
 }
 
 /// What the names of one inode say about it.
@@ -44,6 +83,13 @@ struct Names {
     entries: u32,
     subdirs: u32,
     parents: u32,
+}
+
+/// What the extents of one inode say about it.
+#[derive(Default)]
+struct Content {
+    bytes: u64,
+    end: u64,
 }
 
 impl Store {
@@ -56,23 +102,44 @@ impl Store {
         let (start, end) = layout::all(Tag::Segment);
         for (key, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
             let claim = decode_claim(&key, &value)?;
-            claims.insert(claim.segment, claim.used);
+            claims.insert(claim.segment, claim);
         }
-        let mut check =
-            Check { store: self, report: Fsck::default(), claims, read: HashSet::new(), roots: HashSet::new() };
+        let mut lent = HashSet::new();
+        for tag in [Tag::Alive, Tag::Dying] {
+            let (start, end) = layout::all(tag);
+            let found = self.meta.scan(&start, &end, usize::MAX, Order::Up)?;
+            let lenders = found.into_iter().filter(|(_, value)| *value == alive_value(true));
+            lent.extend(lenders.map(|(key, _)| WorldId(layout::number(&key))));
+        }
+        let mut check = Check {
+            store: self,
+            report: Fsck::default(),
+            claims,
+            lent,
+            read: HashSet::new(),
+            roots: HashSet::new(),
+            nodes: HashSet::new(),
+            ranges: HashSet::new(),
+        };
         let (start, end) = layout::all(Tag::Name);
         for (key, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
             let name = String::from_utf8_lossy(layout::rest(&key)).into_owned();
             let id = WorldId(layout::number(&value));
             progress(&name);
             check.report.worlds += 1;
-            if let Err(e) = check.log(id, &name).and_then(|()| check.world(self, id, &name)) {
-                check.report.problems.push(format!("world {name}: {e}"));
+            // Opening cuts what was never durable; only what is left is to be whole.
+            let opened = self.world(id).map(drop);
+            if let Err(e) = opened.and_then(|()| check.log(id, &name)).and_then(|()| check.world(self, id, &name)) {
+                check.problem(format!("world {name}: {e}"));
             }
         }
+        check.alive()?;
         progress("history and snapshots");
-        self.each_state(&mut |_, state| {
-            check.root(&state);
+        check.history()?;
+        check.seals()?;
+        self.each_state(&mut |owner, state| {
+            check.root(owner, &state);
+            check.lean(owner, &state);
             Ok(())
         })?;
         Ok(check.report)
@@ -80,51 +147,188 @@ impl Store {
 }
 
 impl Check<'_> {
+    /// Every snapshot shows the history that it was taken of.
+    fn seals(&mut self) -> Result<()> {
+        let (start, end) = layout::all(Tag::Snapshot);
+        for (key, value) in self.store.meta.scan(&start, &end, usize::MAX, Order::Up)? {
+            let world = WorldId(crate::view::number(layout::rest(&key).get(..8).unwrap_or_default()));
+            let record = SnapshotRecord::decode(&value)?;
+            if record.seal != self.store.seal(world, &record.state) {
+                let version = layout::number(&key);
+                self.problem(format!("snapshot {version} of world {world}: its signature is not the store's"));
+            }
+        }
+        Ok(())
+    }
+
     fn problem(&mut self, what: String) {
         if self.report.problems.len() < 1000 {
             self.report.problems.push(what);
         }
     }
 
-    /// Every entry follows the one before.
+    /// Every entry follows the one before, the content of each is there, and the log reaches as far as it was durable.
     fn log(&mut self, id: WorldId, name: &str) -> Result<()> {
         let (mut start, end) = layout::all_of(Tag::Log, id);
         let mut before: Option<(Seq, Hash)> = None;
         loop {
             let page = self.store.meta.scan(&start, &end, 512, Order::Up)?;
-            let Some((last, _)) = page.last() else { return Ok(()) };
+            let Some((last, _)) = page.last() else { break };
             let mut next = last.to_vec();
             next.push(0);
-            for (_, value) in &page {
+            for (key, value) in &page {
                 let entry = Entry::decode(value)?;
-                if let Some((seq, chain)) = before
-                    && (entry.seq.0 != seq.0 + 1 || entry.previous != chain)
-                {
-                    self.problem(format!("world {name}: entry {} does not follow entry {seq}", entry.seq));
+                let follows = match before {
+                    Some((seq, chain)) => entry.seq.0 == seq.0 + 1 && entry.previous == chain,
+                    None => true,
+                };
+                if !follows || layout::number(key) != entry.seq.0 {
+                    self.problem(format!("world {name}: entry {} does not follow the one before", entry.seq));
                 }
+                self.content(id, name, &entry)?;
                 before = Some((entry.seq, entry.chain()));
             }
             start = next.into();
         }
+        let last = before.map_or(Seq(0), |(seq, _)| seq);
+        let mark = self.store.meta.get(&layout::of(Tag::Mark, id))?.map_or(0, |v| layout::number(&v));
+        if mark > last.0 {
+            self.problem(format!("world {name}: entry {mark} was durable, and the log ends with entry {last}"));
+        }
+        Ok(())
     }
 
-    fn root(&mut self, state: &State) {
-        if !self.roots.insert(state.root.hash()) {
+    /// The content that an entry refers to.
+    fn content(&mut self, id: WorldId, name: &str, entry: &Entry) -> Result<()> {
+        for (key, value) in &entry.changes {
+            if let Some(value) = value
+                && is_extent(key)
+            {
+                let (ino, _, _) = record::split(key)?;
+                self.extent(id, name, ino, &Extent::decode(value)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// A root, everything in it, and the content that it refers to.
+    fn root(&mut self, owner: WorldId, state: &State) {
+        let Some(top) = state.root.blob() else { return };
+        if !self.roots.insert(top) {
             return;
         }
         self.report.roots += 1;
+        let what = format!("root {} (entry {} of world {owner})", state.root.hash(), state.seq);
         if let Err(e) = self.store.tree.check(&state.root) {
-            self.problem(format!("root {} (entry {}): {e}", state.root.hash(), state.seq));
+            self.problem(format!("{what}: {e}"));
+            return;
         }
+        let mut holds = Holds { seen: &mut self.nodes, held: Held::default() };
+        if let Err(e) = self.store.tree.walk(&state.root, &mut holds) {
+            self.problem(format!("{what}: {e}"));
+            return;
+        }
+        let Held { nodes, extents } = holds.held;
+        for blob in nodes {
+            self.place(owner, &blob, &what);
+        }
+        for (key, value) in extents {
+            match record::split(&key).and_then(|(ino, _, _)| Ok((ino, Extent::decode(&value)?))) {
+                Ok((ino, extent)) => self.extent(owner, &what, ino, &extent),
+                Err(e) => self.problem(format!("{what}: {e}")),
+            }
+        }
+    }
+
+    /// A world is alive just when it has a name.
+    fn alive(&mut self) -> Result<()> {
+        let ids = |tag: Tag| -> Result<HashSet<WorldId>> {
+            let (start, end) = layout::all(tag);
+            let found = self.store.meta.scan(&start, &end, usize::MAX, Order::Up)?;
+            let id = |(key, value): (Bytes, Bytes)| layout::number(if tag == Tag::Name { &value } else { &key });
+            Ok(found.into_iter().map(|pair| WorldId(id(pair))).collect())
+        };
+        let (alive, named) = (ids(Tag::Alive)?, ids(Tag::Name)?);
+        for id in alive.difference(&named) {
+            self.problem(format!("world {id} is alive and has no name"));
+        }
+        for id in named.difference(&alive) {
+            self.problem(format!("world {id} has a name and is not alive"));
+        }
+        Ok(())
+    }
+
+    /// Every state of history stands at its own entry, and is the one that the log has there.
+    fn history(&mut self) -> Result<()> {
+        let (start, end) = layout::all(Tag::History);
+        for (key, value) in self.store.meta.scan(&start, &end, usize::MAX, Order::Up)? {
+            let (id, at) = (WorldId(layout::number(&key[..key.len() - 8])), Seq(layout::number(&key)));
+            let state = State::decode(&value)?;
+            let entry = self.store.meta.get(&layout::log(id, at))?.map(|bytes| Entry::decode(&bytes)).transpose()?;
+            if state.seq != at || entry.is_some_and(|entry| entry.chain() != state.chain) {
+                self.problem(format!("history of world {id} at entry {at} is a state of another entry"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The log ranges that a state leans on are there, follow each other and end where the state says.
+    fn lean(&mut self, owner: WorldId, state: &State) {
+        for (i, range) in state.lean.iter().enumerate() {
+            let end = (i + 1 == state.lean.len()).then_some(state.chain);
+            if end.is_none() && self.ranges.contains(range) {
+                continue;
+            }
+            if range.world != owner && !self.lent.contains(&range.world) {
+                self.problem(format!("world {owner} leans on world {}, which is not known to have lent", range.world));
+            }
+            match self.range(range) {
+                Ok(chain) if end.is_none_or(|end| end == chain) => drop(self.ranges.insert(*range)),
+                Ok(_) => {
+                    self.problem(format!("world {owner}: entry {} is not the one that a state was made of", state.seq))
+                }
+                Err(e) => self.problem(format!("world {owner}: what a state leans on: {e}")),
+            }
+        }
+    }
+
+    /// Returns the chain hash at the end of a log range.
+    fn range(&mut self, range: &Range) -> Result<Hash> {
+        let (mut at, mut chain) = (range.after, None);
+        let name = range.world.to_string();
+        while at < range.to {
+            let page = self.store.page(range.world, at, range.to)?;
+            if page.is_empty() {
+                return Err(Error::corrupt(format!("entries after {at} of world {} are missing", range.world)));
+            }
+            for (entry, _) in page {
+                if entry.seq.0 != at.0 + 1 || chain.is_some_and(|chain| chain != entry.previous) {
+                    return Err(Error::corrupt(format!(
+                        "entry {} of world {} does not follow {at}",
+                        entry.seq, range.world
+                    )));
+                }
+                self.content(range.world, &name, &entry)?;
+                (at, chain) = (entry.seq, Some(entry.chain()));
+            }
+        }
+        Ok(chain.unwrap_or_default())
     }
 
     fn world(&mut self, store: &Arc<Store>, id: WorldId, name: &str) -> Result<()> {
         let bytes = store.meta.get(&layout::of(Tag::State, id))?.ok_or_else(|| Error::corrupt("it has no state"))?;
-        self.root(&State::decode(&bytes)?);
+        let state = State::decode(&bytes)?;
+        self.root(id, &state);
+        // The first entry after a state goes on from it.
+        if let Some((next, _)) = store.page(id, state.seq, Seq(state.seq.0 + 1))?.first()
+            && next.previous != state.chain
+        {
+            self.problem(format!("world {name}: entry {} does not go on from the state before it", next.seq));
+        }
         let view = store.world(id)?.view();
         let mut inodes: HashMap<Ino, Inode> = HashMap::new();
         let mut names: HashMap<Ino, Names> = HashMap::new();
-        let mut content: HashMap<Ino, u64> = HashMap::new();
+        let mut content: HashMap<Ino, Content> = HashMap::new();
         let mut orphans: HashSet<Ino> = HashSet::new();
         for item in view.scan(Bytes::from_static(&[0; 8]), Bytes::from(vec![u8::MAX; 10])) {
             let (key, value) = item?;
@@ -149,8 +353,13 @@ impl Check<'_> {
                 Kind::Parent => names.entry(ino).or_default().parents += 1,
                 Kind::Extent => {
                     let extent = Extent::decode(&value)?;
-                    *content.entry(ino).or_default() += u64::from(extent.len);
-                    self.extent(name, &view, ino, &extent);
+                    let of = content.entry(ino).or_default();
+                    let at = crate::view::offset_of(&key)?;
+                    if at < of.end {
+                        self.report.problems.push(format!("world {name}: inode {ino}: two extents hold byte {at}"));
+                    }
+                    (of.bytes, of.end) = (of.bytes + u64::from(extent.len), at + u64::from(extent.len));
+                    self.extent(id, name, ino, &extent);
                 }
                 Kind::Orphan => {
                     orphans.insert(Ino(crate::view::number(suffix)));
@@ -160,7 +369,7 @@ impl Check<'_> {
         }
         for (ino, inode) in &inodes {
             let of = names.remove(ino).unwrap_or_default();
-            self.inode(name, *ino, inode, &of, orphans.contains(ino), content.remove(ino).unwrap_or(0));
+            self.inode(name, *ino, inode, &of, orphans.contains(ino), &content.remove(ino).unwrap_or_default());
         }
         for ino in names.keys().chain(content.keys()) {
             self.problem(format!("world {name}: records of inode {ino}, which does not exist"));
@@ -168,7 +377,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn inode(&mut self, world: &str, ino: Ino, inode: &Inode, names: &Names, orphan: bool, content: u64) {
+    fn inode(&mut self, world: &str, ino: Ino, inode: &Inode, names: &Names, orphan: bool, content: &Content) {
         let directory = inode.kind == FileType::Directory;
         let nlink = if directory { 2 + names.subdirs } else { names.entries };
         let named = names.entries > 0 || ino == Ino::ROOT;
@@ -184,29 +393,42 @@ impl Check<'_> {
                 names.entries, names.parents
             ));
         }
-        if inode.allocated != content {
+        if inode.allocated != content.bytes || inode.size < content.end {
             self.problem(format!(
-                "world {world}: inode {ino} says {} bytes, its extents hold {content}",
-                inode.allocated
+                "world {world}: inode {ino} says {} bytes of {}, its extents hold {} up to {}",
+                inode.allocated, inode.size, content.bytes, content.end
             ));
         }
     }
 
-    fn extent(&mut self, world: &str, _view: &View, ino: Ino, extent: &Extent) {
+    /// Whoever refers to a blob has it in a claimed segment, of its own or of a world that has lent.
+    fn place(&mut self, world: WorldId, blob: &BlobRef, what: &str) {
+        match self.claims.get(&blob.addr.segment) {
+            Some(claim) if blob.addr.offset.saturating_add(blob.addr.len) > claim.used => {
+                self.problem(format!("{what}: its bytes lie outside what is claimed of segment {}", claim.segment));
+            }
+            Some(claim) if claim.owner.world != world && !self.lent.contains(&claim.owner.world) => {
+                let owner = claim.owner.world;
+                self.problem(format!("{what}: its bytes are world {owner}'s, which is not known to have lent any"));
+            }
+            Some(_) => {}
+            None => self.problem(format!("{what}: its bytes lie outside every claimed segment")),
+        }
+    }
+
+    fn extent(&mut self, id: WorldId, world: &str, ino: Ino, extent: &Extent) {
         let Some(blob) = extent.piece.blob() else { return };
+        let what = format!("world {world}: inode {ino}");
+        self.place(id, &blob, &what);
         if !self.read.insert(blob) {
             return;
-        }
-        match self.claims.get(&blob.addr.segment) {
-            Some(used) if blob.addr.offset.saturating_add(blob.addr.len) <= *used => {}
-            _ => self.problem(format!("world {world}: inode {ino}: its bytes lie outside every claimed segment")),
         }
         match self.store.segments.read(&blob) {
             Ok(bytes) => {
                 self.report.blobs += 1;
                 self.report.bytes += bytes.len() as u64;
             }
-            Err(e) => self.problem(format!("world {world}: inode {ino}: {e}")),
+            Err(e) => self.problem(format!("{what}: {e}")),
         }
     }
 }

@@ -99,7 +99,11 @@ impl Store {
             Ok(()) => Ok(secret),
             Err(e) if e.kind() == ErrorKind::Conflict => match self.key_made_before(once.as_ref())? {
                 Some(secret) => Ok(secret),
-                None => Err(Error::caused(ErrorKind::Conflict, "a world or the maker's key changed meanwhile; try again", e)),
+                None => Err(Error::caused(
+                    ErrorKind::Conflict,
+                    "a world or the maker's key changed meanwhile; try again",
+                    e,
+                )),
             },
             Err(e) => Err(e.into()),
         }

@@ -44,8 +44,7 @@ pub(crate) enum Tag {
     World = b'W',
     /// The store's own settings: signing key, inode prefix, format.
     Store = b'X',
-    /// A run (crate `run`).
-    Run = b'J',
+    // `J` is a run (crate `run`).
 }
 
 /// Starts a key.

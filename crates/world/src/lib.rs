@@ -60,8 +60,8 @@ pub use keys::{KeyInfo, KeyRequest};
 pub use listener::{Changed, Listener, Subscription};
 pub use merge::{Conflict, ConflictKind, Policy, Side};
 pub use objects::{
-    Checksum, ChecksumAlgorithm, Conditions, CopyOptions, ListRequest, Listed, Listing, Object, ObjectInfo, ObjectMeta, PartInfo,
-    PutOptions, Staged, UploadInfo, UploadOptions,
+    Checksum, ChecksumAlgorithm, Conditions, CopyOptions, ListRequest, Listed, Listing, Object, ObjectInfo, ObjectMeta,
+    PartInfo, PutOptions, Staged, UploadInfo, UploadOptions,
 };
 pub use principal::{Principal, Role};
 pub use promote::{PromoteOptions, Promoted};

@@ -137,8 +137,10 @@ impl Store {
         if segments {
             head.claim(&*self.segments, world.owner, &mut batch);
         }
-        let durable = head.durable;
-        head.mark(world.id, durable, &mut batch);
+        // Nothing before this entry waits for a sync of segments, and neither does it: once it is durable, all of it is.
+        let whole = what.durability == Durability::Durable && !segments && head.loose <= head.durable;
+        let mark = if whole { seq } else { head.durable };
+        head.mark(world.id, mark, &mut batch);
         let ticket = self.submit_for(world, what.who, batch, what.durability)?;
         if segments {
             head.claims.clear();

@@ -39,6 +39,12 @@ impl Store {
             tracing::warn!(world = record.name, seq = seq.0, "cut the log: what follows was never durable");
         }
         let durable = replay.view.seq;
+        if durable < mark {
+            return Err(Error::corrupt(format!(
+                "entry {mark} of world {} was durable, and its log ends with entry {durable}; run `mw fsck`",
+                record.name
+            )));
+        }
         let head = Head {
             bytes: replay.bytes,
             view: replay.view,

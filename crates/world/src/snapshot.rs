@@ -20,12 +20,15 @@ pub(crate) struct SnapshotRecord {
     pub label: Option<String>,
     pub key: String,
     pub state: State,
+    /// The store's signature over the world and this point of its history: whoever can write records, but has not the signing
+    /// key, cannot put another history under a snapshot.
+    pub seal: [u8; 32],
 }
 
 impl SnapshotRecord {
     pub(crate) fn encode(&self) -> Bytes {
         let mut w = Writer::new();
-        w.u8(1).str(self.label.as_deref().unwrap_or("")).str(&self.key).raw(&self.state.encode());
+        w.u8(1).str(self.label.as_deref().unwrap_or("")).str(&self.key).raw(&self.seal).raw(&self.state.encode());
         w.0.into()
     }
 
@@ -34,9 +37,11 @@ impl SnapshotRecord {
         record::version(&mut r)?;
         let label = Some(r.str()?.to_owned()).filter(|l| !l.is_empty());
         let key = r.str()?.to_owned();
+        let mut seal = [0; 32];
+        seal.copy_from_slice(r.take(32)?);
         let state = State::read(&mut r)?;
         r.end()?;
-        Ok(Self { label, key, state })
+        Ok(Self { label, key, state, seal })
     }
 }
 
@@ -97,7 +102,8 @@ impl Session {
         };
         let mut head = self.store.lock_settled(world)?;
         let state = world.state_now(&head);
-        let record = SnapshotRecord { label: label.map(str::to_owned), key: self.who.key_id().to_owned(), state };
+        let seal = self.store.seal(world.id, &state);
+        let record = SnapshotRecord { label: label.map(str::to_owned), key: self.who.key_id().to_owned(), state, seal };
         let (version, done) = self.store.mutate_locked(world, &mut head, &what, |txn| {
             txn.force = true;
             txn.note = label.unwrap_or("").to_owned();

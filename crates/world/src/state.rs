@@ -8,7 +8,7 @@ use mw_model::{Hash, Seq, Version, WorldId};
 use mw_tree::Root;
 
 /// Entries of one world's log: those after `after`, up to and with `to`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Range {
     pub world: WorldId,
     pub after: Seq,

@@ -4,6 +4,7 @@ use crate::content::Content;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::principal::{KeyRecord, Presented, Principal, Role};
+use crate::state::State;
 use crate::world::{World, WorldRecord};
 use bytes::Bytes;
 use mw_env::Env;
@@ -74,8 +75,8 @@ pub struct Store {
     prefix: u64,
     inos: Mutex<std::ops::Range<u64>>,
     pub(crate) open: Mutex<HashMap<WorldId, Arc<World>>>,
-    /// Serialises what makes, deletes or renames worlds and keys.
-    pub(crate) naming: Mutex<()>,
+    /// Deleted worlds that somebody may still be reading.
+    pub(crate) graves: Mutex<HashMap<WorldId, Weak<World>>>,
     folds: Arc<Folds>,
 }
 
@@ -84,6 +85,7 @@ pub struct Store {
 struct Folds {
     queue: Mutex<Queue>,
     wake: Condvar,
+    ticks: Condvar,
 }
 
 #[derive(Default)]
@@ -93,6 +95,8 @@ struct Queue {
     stop: bool,
 }
 
+/// How long content may wait for a sync that nobody asked for.
+const FLUSH: Duration = Duration::from_millis(400);
 /// How many worlds stay open, as long as nobody needs more.
 const MAX_OPEN: usize = 4096;
 /// How many inode numbers are leased at a time.
@@ -143,7 +147,7 @@ impl Store {
             prefix: settings.prefix,
             inos: Mutex::new(0..0),
             open: Mutex::new(HashMap::new()),
-            naming: Mutex::new(()),
+            graves: Mutex::new(HashMap::new()),
             folds: folds.clone(),
             meta,
             segments,
@@ -151,6 +155,12 @@ impl Store {
             options,
         });
         if store.options.background {
+            let weak = Arc::downgrade(&store);
+            let bell = folds.clone();
+            std::thread::Builder::new()
+                .name("flush".to_owned())
+                .spawn(move || flush_loop(&weak, &bell))
+                .map_err(|e| Error::caused(ErrorKind::Io, "the flush thread could not be started", e))?;
             let weak = Arc::downgrade(&store);
             std::thread::Builder::new()
                 .name("fold".to_owned())
@@ -219,6 +229,7 @@ impl Store {
             let mut queue = self.folds.queue.lock();
             queue.stop = true;
             self.folds.wake.notify_all();
+            self.folds.ticks.notify_all();
         }
         let worlds: Vec<_> = self.open.lock().values().cloned().collect();
         for world in worlds {
@@ -301,7 +312,9 @@ impl Store {
     pub(crate) fn keep_open(&self, id: WorldId, world: &Arc<World>) {
         let mut open = self.open.lock();
         if open.len() >= MAX_OPEN {
-            open.retain(|_, world| Arc::strong_count(world) > 1 || world.listeners.any() || !world.opens.lock().is_empty());
+            open.retain(|_, world| {
+                Arc::strong_count(world) > 1 || world.listeners.any() || !world.opens.lock().is_empty()
+            });
         }
         open.insert(id, world.clone());
     }
@@ -361,6 +374,13 @@ impl Store {
         }
     }
 
+    /// Signs a point of a world's history: its place in the log, its time and its chain hash.
+    pub(crate) fn seal(&self, world: WorldId, state: &State) -> [u8; 32] {
+        let mut w = Writer::new();
+        w.u64(world.0).var(state.seq.0).var(state.time.0).hash(&state.chain);
+        *blake3::keyed_hash(&self.signing, &w.0).as_bytes()
+    }
+
     /// Returns a world's record by id, alive or not.
     pub(crate) fn record_of(&self, id: WorldId) -> Result<Option<WorldRecord>> {
         self.meta.get(&layout::of(Tag::World, id))?.map(|b| WorldRecord::decode(&b)).transpose()
@@ -402,9 +422,35 @@ fn fold_loop(store: &Weak<Store>, folds: &Folds) {
     }
 }
 
+/// Makes content in segments durable within a second of the entry that refers to it, as `meta` does with the entry itself.
+fn flush_loop(store: &Weak<Store>, folds: &Folds) {
+    loop {
+        {
+            let mut queue = folds.queue.lock();
+            if !queue.stop {
+                folds.ticks.wait_for(&mut queue, FLUSH);
+            }
+            if queue.stop {
+                return;
+            }
+        }
+        let Some(store) = store.upgrade() else { return };
+        let open: Vec<_> = store.open.lock().values().cloned().collect();
+        let loose = open.iter().any(|world| {
+            let head = world.head.lock();
+            head.loose > head.durable
+        });
+        if loose && let Err(e) = store.segments.sync() {
+            tracing::error!("content could not be made durable: {e}");
+            return;
+        }
+    }
+}
+
 impl Drop for Store {
     fn drop(&mut self) {
         self.folds.queue.lock().stop = true;
         self.folds.wake.notify_all();
+        self.folds.ticks.notify_all();
     }
 }

@@ -113,6 +113,10 @@ impl Store {
         for (key, value) in dying {
             let id = WorldId(layout::number(&key));
             let shared_out = value.get(1) == Some(&1);
+            if self.graves.lock().get(&id).is_some_and(|world| world.strong_count() > 0) {
+                continue;
+            }
+            self.graves.lock().remove(&id);
             let freed = self.free_dead(id, shared_out, false)?;
             swept.freed += freed.bytes;
             if !shared_out {

@@ -202,12 +202,26 @@ impl<'a> Weave<'a> {
 
     /// Returns where a node stands on one side.
     pub(crate) fn spot(&mut self, node: NodeId, of: Of) -> Result<Option<Spot>> {
-        if let Some(seen) = &self.spots[node.0 as usize][of as usize] {
-            return Ok(seen.clone());
+        // From the first directory that is known downwards, so that a deep tree needs no deep stack.
+        let mut unseen = Vec::new();
+        let mut at = node;
+        while self.seen(at, of).is_none() || self.seen(at, Of::Common).is_none() {
+            unseen.push(at);
+            at = self.homes[at.0 as usize].parent;
         }
-        let spot = self.find(node, of)?;
-        self.spots[node.0 as usize][of as usize] = Some(spot.clone());
-        Ok(spot)
+        while let Some(next) = unseen.pop() {
+            for side in [Of::Common, of] {
+                if self.seen(next, side).is_none() {
+                    let spot = self.find(next, side)?;
+                    self.spots[next.0 as usize][side as usize] = Some(spot);
+                }
+            }
+        }
+        Ok(self.seen(node, of).cloned().flatten())
+    }
+
+    fn seen(&self, node: NodeId, of: Of) -> Option<&Option<Spot>> {
+        self.spots[node.0 as usize][of as usize].as_ref()
     }
 
     fn find(&mut self, node: NodeId, of: Of) -> Result<Option<Spot>> {

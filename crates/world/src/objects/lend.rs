@@ -85,7 +85,7 @@ impl Session {
     }
 
     /// Returns the key of the record that keeps a past instant.
-    fn root_record(&self, view: &View) -> Result<Bytes> {
+    pub(crate) fn root_record(&self, view: &View) -> Result<Bytes> {
         let (meta, id) = (&self.store.meta, self.world.id);
         let (start, _) = layout::all_of(Tag::History, id);
         let end = layout::numbered(Tag::History, id, view.seq.0 + 1);

@@ -301,7 +301,7 @@ impl Bring<'_> {
             who: self.who,
             verb: self.verb(),
             note: self.note(&planned, &chain),
-            path: None,
+            path: self.options.only.clone(),
             label: self.label(),
             root: root.clone(),
         };

@@ -94,7 +94,8 @@ impl Store {
             more(&mut txn.meta, Seq(txn.view.seq.0 + 1), txn.now)?;
             if !taken {
                 let key = swap.who.key_id().to_owned();
-                let record = SnapshotRecord { label: Some(swap.label), key, state: before };
+                let seal = self.seal(world.id, &before);
+                let record = SnapshotRecord { label: Some(swap.label), key, state: before, seal };
                 txn.meta.put(place, record.encode());
             }
             (txn.note, txn.path) = (swap.note, swap.path);
