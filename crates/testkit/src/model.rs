@@ -86,6 +86,11 @@ impl ModelWorld {
         self.history.iter().map(|state| state.version)
     }
 
+    /// Returns whether the world was forked from another, which may be gone.
+    pub fn is_fork(&self) -> bool {
+        self.base.is_some()
+    }
+
     /// Returns the version of every snapshot.
     pub fn snapshots(&self) -> &BTreeMap<String, u64> {
         &self.snapshots

@@ -22,16 +22,19 @@ impl Versions {
         self.0.get(world)?.range(..=at).next_back().map(|(_, version)| *version)
     }
 
-    /// Notes what `op` did: where each world stands now, in both countings.
-    pub fn note(&mut self, life: &Life, model: &Model) -> mw_world::Result<()> {
+    /// Notes where each world stands now, in both countings; says what is new.
+    pub fn note(&mut self, life: &Life, model: &Model) -> mw_world::Result<Vec<String>> {
         self.0.retain(|name, _| model.world(name).is_some());
+        let mut noted = Vec::new();
         for (name, world) in model.worlds() {
             let known = self.0.entry(name.clone()).or_default();
             if !known.contains_key(&world.version()) {
-                known.insert(world.version(), life.session(name)?.info()?.version);
+                let version = life.session(name)?.info()?.version;
+                known.insert(world.version(), version);
+                noted.push(format!("  {name}@{} is version {version}", world.version()));
             }
         }
-        Ok(())
+        Ok(noted)
     }
 }
 
@@ -51,6 +54,17 @@ pub fn left_out(op: &Op, model: &Model, versions: &Versions) -> bool {
         Op::In { verb: Verb::Delete { key }, .. } => key.len() > MAX_KEY,
         _ => false,
     }
+}
+
+/// Returns the model's answer as the engine words it: a world that is no fork cannot be promoted, an empty path not be restored, and to
+/// ask for either is a mistake, not a search that found nothing.
+pub fn worded(op: &Op, model: &Model, expected: Done) -> Done {
+    let mistake = match op {
+        Op::Promote { fork, .. } | Op::Rebase { fork, .. } => model.world(fork).is_some_and(|fork| !fork.is_fork()),
+        Op::Restore { path, .. } => path.is_empty() || path.ends_with('/'),
+        _ => false,
+    };
+    if mistake && expected == Err(ErrorKind::NotFound) { Err(ErrorKind::Invalid) } else { expected }
 }
 
 /// Returns whether what `op` did is durable once it has returned.
@@ -77,22 +91,37 @@ pub fn apply(life: &Life, versions: &Versions, op: &Op) -> Done {
         Op::Snapshot { world, name } => {
             life.session(world).and_then(|w| w.snapshot(Some(name), None)).map(drop).map_err(kind)
         }
-        Op::Revert { world, at: then } => {
-            merged(life.session(world).map_err(kind)?.revert(at(world, *then)?).map_err(kind)?)
+        Op::Revert { .. } | Op::Restore { .. } | Op::Promote { .. } | Op::Rebase { .. } => {
+            merge(life, versions, op, false).map_or(Ok(()), |done| merged(done.map_err(kind)?))
         }
-        Op::Restore { world, path, at: then } => {
-            merged(life.session(world).map_err(kind)?.restore(at(world, *then)?, path.as_bytes()).map_err(kind)?)
+    }
+}
+
+/// Does `op` if it is one that brings one state to another; a dry run of a revert or restore does nothing.
+pub fn merge(life: &Life, versions: &Versions, op: &Op, dry_run: bool) -> Option<mw_world::Result<Promoted>> {
+    let then = |world: &String, at: u64| match versions.of(world, at) {
+        Some(version) => Ok(At::Version(version)),
+        None => Err(mw_world::Error::new(ErrorKind::NotFound, "not a version of this world")),
+    };
+    Some(match op {
+        Op::Revert { .. } | Op::Restore { .. } if dry_run => Ok(Promoted::default()),
+        Op::Revert { world, at } => then(world, *at).and_then(|at| life.session(world)?.revert(at)),
+        Op::Restore { world, path, at } => {
+            then(world, *at).and_then(|at| life.session(world)?.restore(at, path.as_bytes()))
         }
         Op::Promote { fork, policy, only } => {
             let only = only.as_ref().map(|only| only.clone().into_bytes().into());
-            let options = PromoteOptions { policy: policy_of(*policy), only, ..PromoteOptions::default() };
-            merged(life.session(fork).map_err(kind)?.promote(&options).map_err(kind)?)
+            let options = PromoteOptions { policy: policy_of(*policy), only, dry_run, ..PromoteOptions::default() };
+            life.session(fork).and_then(|w| w.promote(&options))
         }
         Op::Rebase { fork, policy } => {
-            let options = PromoteOptions { policy: policy_of(*policy), ..PromoteOptions::default() };
-            merged(life.session(fork).map_err(kind)?.rebase(&options).map_err(kind)?)
+            let options = PromoteOptions { policy: policy_of(*policy), dry_run, ..PromoteOptions::default() };
+            life.session(fork).and_then(|w| w.rebase(&options))
         }
-    }
+        Op::In { .. } | Op::CreateWorld { .. } | Op::DeleteWorld { .. } | Op::Fork { .. } | Op::Snapshot { .. } => {
+            return None;
+        }
+    })
 }
 
 fn kind(error: mw_world::Error) -> ErrorKind {
