@@ -262,7 +262,7 @@ impl Check<'_> {
     fn history(&mut self) -> Result<()> {
         let (start, end) = layout::all(Tag::History);
         for (key, value) in self.store.meta.scan(&start, &end, usize::MAX, Order::Up)? {
-            let (id, at) = (WorldId(layout::number(&key[..key.len() - 8])), Seq(layout::number(&key)));
+            let (id, at) = (WorldId(layout::number(&key[..key.len().saturating_sub(8)])), Seq(layout::number(&key)));
             let state = State::decode(&value)?;
             let entry = self.store.meta.get(&layout::log(id, at))?.map(|bytes| Entry::decode(&bytes)).transpose()?;
             if state.seq != at || entry.is_some_and(|entry| entry.chain() != state.chain) {
