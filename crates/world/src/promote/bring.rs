@@ -170,7 +170,10 @@ impl Bring<'_> {
         let now = Version(store.env.now().max(ours.time.0 + 1));
         let mut txn = Txn::new(store, self.target(), ours.clone(), now, self.verb());
         let only = self.options.only.as_deref().unwrap_or_default();
-        let unchanged = only.is_empty() && lift(&store.content, &common, &ours, &records(&common, &ours)?)?.is_empty();
+        // Only times and the cutting of content may differ: that is no change, and no reason to swap roots back and forth.
+        let unchanged = only.is_empty()
+            && !records(&common, &theirs)?.is_empty()
+            && lift(&store.content, &common, &ours, &records(&common, &ours)?)?.is_empty();
         let mut planned = Planned {
             fast: unchanged,
             changed: false,

@@ -663,7 +663,7 @@ fn extra_objects_come_with_the_same_commit() {
     let done = promote(&two, &PromoteOptions { extra: extra.clone(), ..PromoteOptions::default() });
     assert!(done.fast);
     assert_eq!(changes(&done.changes), ["~a", "+runs/1.json"]);
-    assert_eq!(two.base.at(&At::Version(done.snapshot.unwrap())).unwrap().head(b"runs/1.json").is_err(), true);
+    assert!(two.base.at(&At::Version(done.snapshot.unwrap())).unwrap().head(b"runs/1.json").is_err());
     assert_eq!(get(&two.base, "runs/1.json").as_deref(), Some("{}"));
     put(&two.fork, "a", b"3");
     let extra = vec![(Bytes::from_static(b"runs/2.json"), Bytes::from(vec![b' '; 20_000]))];
@@ -851,4 +851,119 @@ fn deep_chains_of_forks_promote_to_their_own_base() {
     rig.store.sweep().unwrap();
     clean(&rig.store);
     assert_eq!(get(&rig.session("w-0"), "a").as_deref(), Some("2"));
+}
+
+#[test]
+fn writers_beside_a_promote_lose_nothing() {
+    let two = two(&|w| put(w, "a", b"1"), &nothing, &nothing);
+    let writer = |w: &Session, name: &str| {
+        let (w, name) = (w.clone(), name.to_owned());
+        std::thread::spawn(move || (0..150).for_each(|i| put(&w, &format!("{name}/{i}"), b"1")))
+    };
+    let writers = [writer(&two.base, "base"), writer(&two.fork, "fork")];
+    let mut rounds = 0;
+    while !writers.iter().all(std::thread::JoinHandle::is_finished) || rounds < 3 {
+        let done = match rounds % 2 {
+            0 => two.fork.promote(&PromoteOptions::default()),
+            _ => two.fork.rebase(&PromoteOptions::default()),
+        };
+        assert_eq!(done.unwrap().conflicts, []);
+        rounds += 1;
+    }
+    writers.into_iter().for_each(|w| w.join().unwrap());
+    two.fork.promote(&PromoteOptions::default()).unwrap();
+    for i in 0..150 {
+        assert_eq!(get(&two.base, &format!("base/{i}")).as_deref(), Some("1"));
+        assert_eq!(get(&two.base, &format!("fork/{i}")).as_deref(), Some("1"));
+    }
+    clean(&two.rig.store);
+}
+
+#[test]
+fn a_deep_tree_merges() {
+    let deep = (0..400).map(|_| "d").collect::<Vec<_>>().join("/");
+    let two = two(&|w| put(w, &format!("{deep}/x"), b"1"), &|w| put(w, &format!("{deep}/y"), b"base"), &|w| {
+        put(w, &format!("{deep}/x"), b"fork")
+    });
+    promote(&two, &PromoteOptions::default());
+    assert_eq!(get(&two.base, &format!("{deep}/x")).as_deref(), Some("fork"));
+    assert_eq!(get(&two.base, &format!("{deep}/y")).as_deref(), Some("base"));
+}
+
+#[test]
+fn renames_at_random_keep_every_world_whole() {
+    // The model does not follow renames. Here only what must always hold is asked: the dry run is right, fsck is clean, a second
+    // promote has nothing to do. `MW_RENAME_SEEDS=N` runs N more seeds.
+    let more: u64 = std::env::var("MW_RENAME_SEEDS").ok().map_or(0, |n| n.parse().unwrap());
+    for seed in 0..40 + more {
+        let mut rng = mw_testkit::Rng::new(seed);
+        let paths = |w: &Session| {
+            let mut found = Vec::new();
+            let mut open = vec![String::new()];
+            while let Some(dir) = open.pop() {
+                for name in names(w, dir.trim_end_matches('/')) {
+                    let path = format!("{dir}{name}");
+                    if w.resolve(path.as_bytes()).unwrap().kind == FileType::Directory {
+                        open.push(format!("{path}/"));
+                    }
+                    found.push(path);
+                }
+            }
+            found
+        };
+        let mut go = |w: &Session, tag: &str, steps: usize| {
+            for step in 0..steps {
+                let all = paths(w);
+                let pick =
+                    |rng: &mut mw_testkit::Rng| all.get(rng.below(all.len().max(1))).cloned().unwrap_or_default();
+                let (from, to) = (pick(&mut rng), pick(&mut rng));
+                let fresh = if rng.one_in(2) { format!("{tag}{step}") } else { format!("{to}/{tag}{step}") };
+                let target = if rng.one_in(3) { to } else { fresh };
+                let place = |path: &str| -> Option<(Ino, Vec<u8>)> {
+                    let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
+                    Some((w.resolve(dir.as_bytes()).ok()?.ino, name.as_bytes().to_vec()))
+                };
+                let (Some((a_dir, a_name)), Some((b_dir, b_name))) = (place(&from), place(&target)) else { continue };
+                let flag = if rng.one_in(4) { RenameFlag::Exchange } else { RenameFlag::Replace };
+                // Many of these are refused, which is fine.
+                let _ = match rng.below(8) {
+                    0 | 1 | 2 => w.rename(a_dir, &a_name, b_dir, &b_name, flag),
+                    3 => w.make(b_dir, &b_name, &a(FileType::Directory)).map(drop),
+                    4 => w.make(b_dir, &b_name, &a(FileType::File)).and_then(|at| {
+                        w.write(at.ino, WriteAt::Offset(0), format!("{tag}{step}").as_bytes()).map(drop)
+                    }),
+                    5 => w
+                        .resolve(from.as_bytes())
+                        .and_then(|at| w.write(at.ino, WriteAt::End, tag.as_bytes()))
+                        .map(drop),
+                    6 => w.unlink(a_dir, &a_name).or_else(|_| w.rmdir(a_dir, &a_name)),
+                    _ => w.resolve(from.as_bytes()).and_then(|at| w.link(at.ino, b_dir, &b_name)).map(drop),
+                };
+            }
+        };
+        let rig = Rig::new();
+        let base = rig.create("base");
+        go(&base, "c", 30);
+        let fork = rig.fork("base", "fork");
+        for round in 0..4 {
+            go(&base, "b", 8);
+            go(&fork, "f", 8);
+            let two =
+                Two { rig: Rig { store: rig.store.clone(), ..Rig::new() }, base: base.clone(), fork: fork.clone() };
+            let fail = promote(&two, &with(Policy::Fail));
+            let policy = if (seed + round) % 2 == 0 { Policy::Ours } else { Policy::Theirs };
+            let done = promote(&two, &with(policy));
+            assert_eq!(done.conflicts, [], "seed {seed}");
+            if fail.conflicts.is_empty() {
+                assert_eq!(done.version, None, "seed {seed}: everything was promoted, then {done:?}");
+            }
+            assert_eq!(promote(&two, &PromoteOptions::default()).version, None, "seed {seed}: nothing is left to do");
+            if round == 2 {
+                fork.rebase(&with(policy)).unwrap();
+                clean(&rig.store);
+                let left = changes(&diff(&base, &fork).unwrap());
+                assert!(left.is_empty() || policy == Policy::Ours, "seed {seed}: {left:?}");
+            }
+        }
+    }
 }
