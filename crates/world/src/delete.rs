@@ -66,25 +66,9 @@ impl Store {
     /// Removes every record of a dead world but its claims: first what leans, then what is leaned on, last the record that says
     /// that the world is dying, so that a sweep goes on where a crash broke this off.
     pub(crate) fn forget(&self, id: WorldId) -> Result<()> {
-        let mut batch = Batch::new();
-        for tag in [Tag::State, Tag::Sync] {
-            batch.delete(layout::of(tag, id));
-        }
-        self.meta.commit(batch, Durability::Soon)?;
-        for tag in [Tag::History, Tag::Snapshot, Tag::Upload, Tag::Log] {
-            let (start, end) = layout::all_of(tag, id);
-            loop {
-                let page = self.meta.scan(&start, &end, 1024, Order::Up)?;
-                if page.is_empty() {
-                    break;
-                }
-                let mut batch = Batch::new();
-                for (key, _) in page {
-                    batch.delete(key);
-                }
-                self.meta.commit(batch, Durability::Soon)?;
-            }
-        }
+        self.let_go(id)?;
+        let (start, end) = layout::all_of(Tag::Log, id);
+        self.remove(&start, &end)?;
         let mut batch = Batch::new();
         for tag in [Tag::World, Tag::Mark, Tag::Reverts, Tag::Dying] {
             batch.delete(layout::of(tag, id));
@@ -92,6 +76,37 @@ impl Store {
         batch.delete(layout::raw(Tag::Counter, &id.0.to_be_bytes()));
         self.meta.commit(batch, Durability::Durable)?;
         Ok(())
+    }
+
+    /// Removes all that a dead world holds on to: its state, history, snapshots, sync points and uploads.
+    pub(crate) fn let_go(&self, id: WorldId) -> Result<()> {
+        let mut batch = Batch::new();
+        for tag in [Tag::State, Tag::Sync] {
+            batch.delete(layout::of(tag, id));
+        }
+        self.meta.commit(batch, Durability::Soon)?;
+        for tag in [Tag::History, Tag::Snapshot, Tag::Upload] {
+            let (start, end) = layout::all_of(tag, id);
+            self.remove(&start, &end)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the records of `start <= key < end`; returns how many there were.
+    pub(crate) fn remove(&self, start: &[u8], end: &[u8]) -> Result<u64> {
+        let mut removed = 0;
+        loop {
+            let page = self.meta.scan(start, end, 1024, Order::Up)?;
+            if page.is_empty() {
+                return Ok(removed);
+            }
+            removed += page.len() as u64;
+            let mut batch = Batch::new();
+            for (key, _) in page {
+                batch.delete(key);
+            }
+            self.meta.commit(batch, Durability::Soon)?;
+        }
     }
 
     /// Discards the forks whose time to live has passed; returns their names.

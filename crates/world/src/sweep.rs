@@ -15,7 +15,7 @@ use crate::state::State;
 use crate::store::{Store, decode_claim};
 use crate::sync::SyncPoints;
 use bytes::Bytes;
-use mw_meta::{Batch, Durability, Order};
+use mw_meta::Order;
 use mw_model::{Seq, WorldId};
 use mw_segments::{BlobRef, Claim, SegmentId};
 use mw_tree::{Value, Visit};
@@ -98,30 +98,48 @@ impl Store {
     }
 
     /// Gives back the space of deleted worlds that nobody can read any more.
+    ///
+    /// What a world lent is not its own to free: it only lets go of what it held, and the mark finds out what others still refer to.
     fn bury(&self, swept: &mut Swept) -> Result<()> {
         let (start, end) = layout::all(Tag::Dying);
-        let dying = self.meta.scan(&start, &end, usize::MAX, Order::Up)?;
-        if dying.is_empty() {
-            return Ok(());
-        }
-        // A world that lent bytes stays known while another one's state leans on its log or it still owns segments.
-        let mut leaned = HashSet::new();
-        self.each_state(&mut |owner, state| {
-            leaned.extend(state.lean.iter().map(|range| range.world).filter(|world| *world != owner));
-            Ok(())
-        })?;
-        for (key, value) in dying {
+        let mut lenders = Vec::new();
+        for (key, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
             let id = WorldId(layout::number(&key));
-            let shared_out = value.get(1) == Some(&1);
             if self.graves.lock().get(&id).is_some_and(|world| world.strong_count() > 0) {
                 continue;
             }
             self.graves.lock().remove(&id);
-            let freed = self.free_dead(id, shared_out, false)?;
-            swept.freed += freed.bytes;
-            if !shared_out {
+            if value.get(1) == Some(&1) {
+                self.let_go(id)?;
+                lenders.push(id);
+            } else {
+                swept.freed += self.free_dead(id, false, false)?.bytes;
                 swept.worlds += 1;
-            } else if freed.later == 0 && !leaned.contains(&id) {
+            }
+        }
+        if lenders.is_empty() {
+            return Ok(());
+        }
+        // After all of them have let go: the dead keep nothing of each other.
+        let mut leaned: HashMap<WorldId, (Seq, Seq)> = HashMap::new();
+        self.each_state(&mut |_, state| {
+            for range in &state.lean {
+                let kept = leaned.entry(range.world).or_insert((range.after, range.to));
+                *kept = (kept.0.min(range.after), kept.1.max(range.to));
+            }
+            Ok(())
+        })?;
+        for id in lenders {
+            let (start, end) = layout::all_of(Tag::Log, id);
+            if let Some((after, to)) = leaned.get(&id) {
+                swept.entries += self.remove(&start, &layout::log(id, Seq(after.0 + 1)))?;
+                swept.entries += self.remove(&layout::log(id, Seq(to.0 + 1)), &end)?;
+                continue;
+            }
+            swept.entries += self.remove(&start, &end)?;
+            // Known while it owns segments: those who refer to bytes in them must find that it has lent.
+            let (start, end) = layout::all_of(Tag::Segment, id);
+            if self.meta.scan(&start, &end, 1, Order::Up)?.is_empty() {
                 self.forget(id)?;
                 swept.worlds += 1;
             }
@@ -171,26 +189,10 @@ impl Store {
     }
 
     fn drop_before(&self, id: WorldId, keep: Seq) -> Result<u64> {
-        let mut dropped = 0;
-        for tag in [Tag::Log, Tag::History] {
-            let (start, _) = layout::all_of(tag, id);
-            let end = layout::numbered(tag, id, keep.0);
-            loop {
-                let page = self.meta.scan(&start, &end, 1024, Order::Up)?;
-                if page.is_empty() {
-                    break;
-                }
-                if tag == Tag::Log {
-                    dropped += page.len() as u64;
-                }
-                let mut batch = Batch::new();
-                for (key, _) in page {
-                    batch.delete(key);
-                }
-                self.meta.commit(batch, Durability::Soon)?;
-            }
-        }
-        Ok(dropped)
+        let (history, log) = (layout::all_of(Tag::History, id).0, layout::all_of(Tag::Log, id).0);
+        // First what leans, then what is leaned on.
+        self.remove(&history, &layout::numbered(Tag::History, id, keep.0))?;
+        self.remove(&log, &layout::log(id, keep))
     }
 
     /// Returns the claims that this sweep may free.
