@@ -441,7 +441,7 @@ fn merge_work() -> Vec<Event> {
         gone("fork-one"),
         Event::Sweep,
         write("fork-two", "a/2", 0, 17, 9_000),
-        promote("fork-two"),
+        Event::Do(Op::Promote { fork: "fork-two".to_owned(), policy: Policy::Theirs, only: None }),
         sync(base),
     ]);
     events

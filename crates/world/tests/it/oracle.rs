@@ -12,7 +12,7 @@ use mw_model::{ErrorKind, Version};
 use mw_sim::SimDisk;
 use mw_testkit::{Conflict, ConflictKind, Item, Model, Op, Policy, Rng, Verb, random_op};
 use mw_world::{At, Options, Promoted};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// How a run is set up.
@@ -136,6 +136,23 @@ impl Run {
         self.restart(false);
         self.look();
         self.fsck();
+        self.end();
+    }
+
+    /// Deletes every world: nothing is left of them, neither space nor records.
+    fn end(&mut self) {
+        while let Some(world) = self.model.worlds().keys().next().cloned() {
+            self.step(&Op::DeleteWorld { world });
+        }
+        // What a world lent keeps its records until nothing refers to them; that takes a sweep more for each fork of a fork.
+        for _ in 0..6 {
+            self.sweep();
+        }
+        let store = &self.life().store;
+        assert_eq!(store.status().expect("status").claimed, 0, "no world, no space");
+        let left = store.meta().scan(&[], &[u8::MAX; 8], usize::MAX, mw_meta::Order::Up).expect("a scan");
+        let tags: BTreeSet<char> = left.iter().filter_map(|(key, _)| key.get(4).map(|tag| char::from(*tag))).collect();
+        assert!(tags.is_subset(&BTreeSet::from(['C', 'K', 'X'])), "no world, no records: {tags:?}");
     }
 
     /// Does one operation to both, and compares the answers.
