@@ -1,1 +1,62 @@
-//! See ARCHITECTURE.md.
+//! The mount: a world as a POSIX file system, served to the kernel over FUSE by threads of this process.
+//!
+//! A request is decoded, one verb of a [`mw_world::Session`] is called, the answer is encoded. Nothing is kept here that
+//! the world does not know, except what the kernel holds: which inodes it knows, what is open, which answers are on the way.
+//!
+//! # What is guaranteed
+//!
+//! - **Within one mount** the kernel's caches are exact: there is no write-back cache, every `write` has reached the store
+//!   when it returns, and an append goes to the end that the store knows, not the one that the kernel remembers.
+//! - **One `write` is one change** when it is an append of less than a MiB, or starts and ends at pages. Other writes
+//!   may arrive in pieces, cut at a page or at a MiB, and a fork can fall between two pieces: it has a prefix, in order.
+//! - **A change through another door** (S3, the command line) has been made known to the kernel of every mount before that
+//!   door's call returns: a later `open`, `stat`, `read` or listing sees it. A door waits at most ten seconds for a mount.
+//! - **A change through another mount** likewise: the answer to the program that made it is held back until the other
+//!   mounts' kernels know. There is one exception, so that no two mounts can wait for each other: a mount that is itself
+//!   being told of changes does not hold answers back. Then the other mount knows one notification later. Nothing is
+//!   held back for more than a second.
+//! - **Promote, rebase, revert, delete** drop every cached name and inode.
+//! - Descriptors keep the inode that they opened, whatever replaces its name.
+//!
+//! # How two mounts cannot wait for each other
+//!
+//! The kernel holds a directory's lock while a name is made or removed in it, and a page's lock while it is written, until
+//! the request is answered; a notification about the same directory or page waits for that lock. So notifications are sent by
+//! one thread a mount ([`notify`]), never by a thread that answers requests, and an answer that waits for another mount's
+//! notifications occupies no thread. When a mount gets something to tell its own kernel, it first sends every
+//! answer that it holds back and holds no more until done; hence the lock that a notification waits for always belongs to
+//! a request whose answer waits for no notification.
+//!
+//! # How a late answer cannot bring back the past
+//!
+//! An answer may be computed before a change and arrive after its notification. Every request remembers the count of
+//! changes heard before it asked the world ([`epochs`]); when its inode or directory changed since, the kernel is
+//! told to cache nothing. The kernel itself orders the rest: notifications about names wait for look-ups under way in that
+//! directory, notifications about pages wait for reads under way.
+//!
+//! # Map
+//!
+//! - [`mount`]: making and ending a mount; [`device`]: the system calls for it; [`stale`]: mounts whose server died;
+//! - [`kernel`]: decoding requests; [`door`]: the state of one mount and its verbs, a file for each family;
+//! - [`gate`]: holding changes while a fork is taken; [`listener`]: what the world tells a mount;
+//! - [`notify`], [`ticket`]: telling the kernel; [`known`], [`epochs`]: what the kernel knows, and since when;
+//! - [`errors`]: the one table from error kinds to errno; [`attr`]: attributes and times.
+
+mod attr;
+mod device;
+mod door;
+mod epochs;
+mod error;
+mod errors;
+mod gate;
+mod kernel;
+mod known;
+mod listener;
+mod mount;
+mod notify;
+mod stale;
+mod ticket;
+
+pub use error::{Error, Result};
+pub use mount::{Mount, MountOptions, mount};
+pub use stale::clear_stale;

@@ -1,0 +1,314 @@
+//! The state of one mount, and how a request runs: through the gate, one verb of the session, the answer.
+//!
+//! The verbs are in `door/`, a file for each family. A verb knows no request and no reply; it takes values and gives values
+//! or an errno. Nothing here may block on a notification (see the crate's header).
+
+mod content;
+mod dirs;
+mod names;
+mod xattrs;
+
+pub(crate) use content::{Resize, Write, Wrote};
+pub(crate) use dirs::OpenDir;
+pub(crate) use names::{New, passage_of_open};
+
+use crate::epochs::Epochs;
+use crate::errors::held;
+use crate::gate::{Gate, Pass, Passage};
+use crate::known::{Known, Opens};
+use crate::notify::{Kernel, Notice, Notices};
+use crate::ticket::{Ticket, collect};
+use crate::{attr, device};
+use fuser::{Errno, FileAttr};
+use mw_model::{Attr, Ino};
+use mw_world::{Session, Subscription};
+use parking_lot::{Condvar, Mutex};
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// How long the kernel may keep what it was told. Long, because it is told of every change.
+pub(crate) const KEEP: Duration = Duration::from_secs(24 * 3600);
+/// The same for names, on a kernel that cannot expire all names at once (before Linux 6.16): promote, rebase and
+/// revert then take this long to be seen.
+const KEEP_OLD_KERNEL: Duration = Duration::from_secs(1);
+
+/// An errno, or what was asked for.
+pub(crate) type Result<T> = std::result::Result<T, Errno>;
+
+/// A reply that can say no.
+pub(crate) trait Refuse: Send + 'static {
+    /// Answers with `errno`.
+    fn refuse(self, errno: Errno);
+}
+
+/// One mount.
+pub(crate) struct Door {
+    pub(crate) session: Session,
+    /// The world's name, for log lines.
+    pub(crate) world: String,
+    dir: PathBuf,
+    pub(crate) known: Known,
+    pub(crate) opens: Opens,
+    pub(crate) epochs: Epochs,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) notices: Arc<Notices>,
+    /// Notifications posted while the gate was closed; whoever opens it waits for them.
+    pub(crate) owed: Mutex<Vec<Arc<Ticket>>>,
+    kernel: OnceLock<Kernel>,
+    names_expire: AtomicBool,
+    dirs: Mutex<HashMap<u64, Arc<OpenDir>>>,
+    last_dir: AtomicU64,
+    gone: AtomicBool,
+    detached: AtomicBool,
+    subscription: Mutex<Option<Subscription>>,
+    ended: Mutex<bool>,
+    end: Condvar,
+}
+
+impl Door {
+    /// Makes the state of a mount of `session` at `dir`.
+    pub(crate) fn new(session: Session, dir: PathBuf) -> Arc<Self> {
+        let env = session.store().env().clone();
+        Arc::new(Self {
+            world: session.name().as_str().to_owned(),
+            dir,
+            known: Known::default(),
+            opens: Opens::default(),
+            epochs: Epochs::default(),
+            gate: Arc::default(),
+            notices: Arc::new(Notices::new(env)),
+            owed: Mutex::default(),
+            kernel: OnceLock::new(),
+            names_expire: AtomicBool::new(false),
+            dirs: Mutex::default(),
+            last_dir: AtomicU64::new(0),
+            gone: AtomicBool::new(false),
+            detached: AtomicBool::new(false),
+            subscription: Mutex::default(),
+            ended: Mutex::new(false),
+            end: Condvar::new(),
+            session,
+        })
+    }
+
+    /// Takes the kernel's end, before the first request is read.
+    pub(crate) fn connect(&self, kernel: Kernel, subscription: Subscription) {
+        // Also the probe whether the kernel can do it at all.
+        self.names_expire.store(kernel.forget_names().is_ok(), Ordering::SeqCst);
+        *self.subscription.lock() = Some(subscription);
+        // Cannot be set twice: a mount connects once.
+        let _ = self.kernel.set(kernel);
+    }
+
+    /// Answers a request that changes nothing.
+    pub(crate) fn ask<R: Refuse, T>(
+        &self,
+        reply: R,
+        verb: impl FnOnce(&Self) -> Result<T>,
+        answer: impl FnOnce(&Self, R, T),
+    ) {
+        match self.run(verb) {
+            // Tickets come from what a mere question changed elsewhere (a last name dropped): nobody waits for those.
+            (Ok(value), _) => answer(self, reply, value),
+            (Err(errno), _) => reply.refuse(errno),
+        }
+    }
+
+    /// Runs a verb that fills its reply as it goes.
+    pub(crate) fn guard(&self, verb: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
+        self.run(verb).0
+    }
+
+    /// Answers a request that changes something: passes the gate or is parked at it; the answer is sent when the other mounts know.
+    pub(crate) fn change<R: Refuse, T: Send + 'static>(
+        self: &Arc<Self>,
+        passage: Passage,
+        reply: R,
+        verb: impl FnOnce(&Self) -> Result<T> + Send + 'static,
+        answer: impl FnOnce(&Self, R, T) + Send + 'static,
+    ) {
+        if let Some(pass) = self.gate.enter(passage) {
+            return self.perform(pass, reply, verb, answer);
+        }
+        let door = self.clone();
+        self.gate.park(passage, move |pass| door.perform(pass, reply, verb, answer));
+    }
+
+    /// Runs a changing verb inside the gate.
+    pub(crate) fn perform<R: Refuse, T: Send + 'static>(
+        self: &Arc<Self>,
+        pass: Pass,
+        reply: R,
+        verb: impl FnOnce(&Self) -> Result<T>,
+        answer: impl FnOnce(&Self, R, T) + Send + 'static,
+    ) {
+        let (result, tickets) = self.run(verb);
+        drop(pass);
+        match result {
+            Err(errno) => reply.refuse(errno),
+            Ok(value) if tickets.is_empty() => answer(self, reply, value),
+            Ok(value) => {
+                let door = self.clone();
+                self.notices.hold_back(&tickets, Box::new(move || answer(&door, reply, value)));
+            }
+        }
+    }
+
+    /// Runs a verb. A panic is an I/O error for one program, not the end of the mount.
+    fn run<T>(&self, verb: impl FnOnce(&Self) -> Result<T>) -> (Result<T>, Vec<Arc<Ticket>>) {
+        if self.gone.load(Ordering::SeqCst) {
+            return (Err(Errno::ENODEV), Vec::new());
+        }
+        collect(|| {
+            catch_unwind(AssertUnwindSafe(|| verb(self))).unwrap_or_else(|panic| {
+                let what = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+                let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+                tracing::error!(world = %self.world, "a request panicked and was answered with EIO: {what}");
+                Err(Errno::EIO)
+            })
+        })
+    }
+
+    /// Returns how long the kernel may keep the attributes of `ino` that were asked for at `since`.
+    pub(crate) fn keep_attr(&self, ino: u64, since: u64) -> Duration {
+        if self.epochs.touched(ino, since) { Duration::ZERO } else { KEEP }
+    }
+
+    /// Returns how long the kernel may keep a name in `parent` that was asked for at `since`.
+    pub(crate) fn keep_name(&self, parent: u64, since: u64) -> Duration {
+        if self.epochs.touched(parent, since) {
+            Duration::ZERO
+        } else if self.names_expire.load(Ordering::Relaxed) {
+            KEEP
+        } else {
+            KEEP_OLD_KERNEL
+        }
+    }
+
+    /// Counts that the kernel is about to be told of `attr` in `parent`, and returns what to tell it.
+    pub(crate) fn introduce(&self, parent: u64, attr: &Attr) -> FileAttr {
+        self.known.add(attr.ino.0, parent);
+        attr::file_attr(attr)
+    }
+
+    /// Has the world look again at an inode that it kept because the kernel knew it: a directory that exists only for its keys
+    /// goes with its last user, and opening and closing it is how the world hears of users.
+    pub(crate) fn unused(&self, ino: u64) {
+        let look = |door: &Self| {
+            if door.session.open(Ino(ino)).is_ok() {
+                door.session.release(Ino(ino));
+            }
+            Ok(())
+        };
+        // Nobody waits for an answer.
+        let _ = self.guard(look);
+    }
+
+    /// Returns the attributes of an inode that the kernel knows.
+    pub(crate) fn attr(&self, ino: u64) -> Result<Attr> {
+        self.session.attr(Ino(ino)).map_err(|e| held(&e))
+    }
+
+    /// Has the kernel write dirty mapped pages back. Not for threads that answer requests.
+    pub(crate) fn write_back(&self) {
+        let Some(kernel) = self.kernel.get() else { return };
+        let files = self.opens.mappable();
+        if files.is_empty() {
+            return;
+        }
+        self.gate.begin_write_back();
+        // Invalidating pages is the one way to have the kernel write them without opening a path on our own mount.
+        self.notices.write_back(|| files.into_iter().for_each(|ino| kernel.forget_inode(ino)));
+        self.gate.end_write_back();
+    }
+
+    /// Sends one notice: the work of the notifying thread.
+    pub(crate) fn tell(&self, notice: &Notice) {
+        let Some(kernel) = self.kernel.get() else { return };
+        match notice {
+            Notice::Inode(ino) => {
+                if !self.known.has(*ino) {
+                    return;
+                }
+                if let Some(parent) = self.known.take_fresh(*ino) {
+                    kernel.barrier(parent);
+                }
+                kernel.forget_inode(*ino);
+            }
+            Notice::Entry(parent, name) => {
+                if self.known.has(*parent) {
+                    kernel.forget_entry(*parent, name);
+                    kernel.forget_attr(*parent);
+                }
+            }
+            Notice::Everything => {
+                // On an old kernel names are kept for a second only.
+                let _ = kernel.forget_names();
+                self.known.all().into_iter().for_each(|ino| kernel.forget_inode(ino));
+            }
+            Notice::Mount => {
+                if let Err(e) = self.detach() {
+                    tracing::warn!(world = %self.world, "the mount of a deleted world stays: {e}");
+                }
+            }
+        }
+    }
+
+    /// Answers everything with ENODEV from now on.
+    pub(crate) fn set_gone(&self) {
+        self.gone.store(true, Ordering::SeqCst);
+    }
+
+    /// Takes the mount out of the file tree; programs that have it open keep it.
+    pub(crate) fn detach(&self) -> crate::Result<()> {
+        if !self.is_ended() && !self.detached.swap(true, Ordering::SeqCst) {
+            return device::unmount(&self.dir, true).inspect_err(|_| self.detached.store(false, Ordering::SeqCst));
+        }
+        Ok(())
+    }
+
+    /// Unmounts; refuses while programs use it.
+    pub(crate) fn unmount(&self) -> crate::Result<()> {
+        if self.is_ended() || self.detached.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        device::unmount(&self.dir, false)?;
+        self.detached.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// The kernel is gone: gives everything back that it held.
+    pub(crate) fn finish(&self) {
+        drop(self.subscription.lock().take());
+        self.gate.shut();
+        self.notices.stop();
+        self.dirs.lock().clear();
+        self.known.clear();
+        for (ino, count) in self.opens.drain() {
+            (0..count).for_each(|_| self.session.release(Ino(ino)));
+        }
+        *self.ended.lock() = true;
+        self.end.notify_all();
+    }
+
+    /// Returns whether the kernel is gone.
+    pub(crate) fn is_ended(&self) -> bool {
+        *self.ended.lock()
+    }
+
+    /// Waits for the end, at most `limit` when there is one. Returns whether it came.
+    pub(crate) fn wait_end(&self, limit: Option<Duration>) -> bool {
+        let mut ended = self.ended.lock();
+        match limit {
+            None => self.end.wait_while(&mut ended, |ended| !*ended),
+            Some(limit) => {
+                self.end.wait_while_for(&mut ended, |ended| !*ended, limit);
+            }
+        }
+        *ended
+    }
+}

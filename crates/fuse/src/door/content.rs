@@ -1,0 +1,152 @@
+//! Verbs on content and attributes: read, write, allocate, seek, copy, set.
+
+use super::{Door, Result};
+use crate::errors::{errno, held, seek};
+use crate::notify::Notice;
+use bytes::Bytes;
+use fuser::Errno;
+use mw_model::{Attr, FileType, Ino};
+use mw_world::{Allocate, SeekFor, SetAttr, SetTime, StatFs, WriteAt};
+
+const SETUID: u32 = 0o4000;
+const SETGID: u32 = 0o2000;
+const GROUP_EXECUTE: u32 = 0o0010;
+/// The longest copy of one request; its answer has 32 bits, and the caller goes on.
+const MAX_COPY: u64 = 1 << 30;
+
+/// A write as the kernel sends it.
+pub(crate) struct Write {
+    pub(crate) ino: u64,
+    pub(crate) offset: u64,
+    /// The descriptor has `O_APPEND` and these are no mapped pages: the end is the store's, not the kernel's.
+    pub(crate) append: bool,
+    /// `O_SYNC` or `O_DSYNC`: durable before the answer.
+    pub(crate) sync: bool,
+    /// The writer may not keep setuid and setgid.
+    pub(crate) kill: bool,
+}
+
+/// What a write did.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wrote {
+    pub(crate) len: u32,
+    /// It went elsewhere than the kernel thinks: what the kernel has cached is wrong.
+    pub(crate) moved: bool,
+}
+
+/// A change of attributes, and who asks.
+#[derive(Debug, Default)]
+pub(crate) struct Resize {
+    pub(crate) mode: Option<u32>,
+    pub(crate) owner: Option<u32>,
+    pub(crate) group: Option<u32>,
+    pub(crate) size: Option<u64>,
+    pub(crate) atime: Option<SetTime>,
+    pub(crate) mtime: Option<SetTime>,
+    pub(crate) uid: u32,
+}
+
+impl Door {
+    /// Reads; short only at the end.
+    pub(crate) fn read(&self, ino: u64, offset: u64, len: u32) -> Result<Bytes> {
+        self.session.read(Ino(ino), offset, len as usize).map_err(|e| held(&e))
+    }
+
+    /// Writes. The descriptor need not be open any more: mapped pages may come late.
+    pub(crate) fn write(&self, write: &Write, data: &[u8]) -> Result<Wrote> {
+        let ino = Ino(write.ino);
+        let at = if write.append { WriteAt::End } else { WriteAt::Offset(write.offset) };
+        let written = self.session.write(ino, at, data).map_err(|e| held(&e))?;
+        if write.kill
+            && let Some(mode) = without_privilege(&written.attr)
+        {
+            self.session.set_attr(ino, &SetAttr { mode: Some(mode), ..SetAttr::default() }).map_err(|e| held(&e))?;
+        }
+        if write.sync {
+            self.sync()?;
+        }
+        Ok(Wrote { len: data.len() as u32, moved: written.offset != write.offset })
+    }
+
+    /// Called after the answer to a write that moved: only then are the pages unlocked that must go.
+    pub(crate) fn correct(&self, ino: u64) {
+        self.notices.post(vec![Notice::Inode(ino)]);
+    }
+
+    /// Changes attributes. Giving a file away takes setuid and setgid from it, and so does another's truncation (POSIX chown,
+    /// truncate; the kernel leaves both to us).
+    pub(crate) fn set_attr(&self, ino: u64, change: &Resize) -> Result<Attr> {
+        let mut set = SetAttr {
+            mode: change.mode.map(|mode| mode & 0o7777),
+            uid: change.owner,
+            gid: change.group,
+            size: change.size,
+            atime: change.atime,
+            mtime: change.mtime,
+        };
+        let given = change.owner.is_some() || change.group.is_some();
+        if set.mode.is_none() && (given || (change.size.is_some() && change.uid != 0)) {
+            set.mode = without_privilege(&self.attr(ino)?);
+        }
+        self.session.set_attr(Ino(ino), &set).map_err(|e| held(&e))
+    }
+
+    /// Makes everything done so far durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.session.sync().map_err(|e| errno(&e))
+    }
+
+    /// Reserves, punches or zeroes, by the mode of fallocate(2).
+    pub(crate) fn allocate(&self, ino: u64, offset: u64, len: u64, mode: i32) -> Result<()> {
+        use rustix::fs::FallocateFlags as Flags;
+        let flags = Flags::from_bits_retain(mode as u32);
+        let how = if flags.is_empty() {
+            Allocate::Grow
+        } else if flags == Flags::KEEP_SIZE {
+            Allocate::Keep
+        } else if flags == Flags::PUNCH_HOLE | Flags::KEEP_SIZE {
+            Allocate::PunchHole
+        } else if flags == Flags::ZERO_RANGE || flags == Flags::ZERO_RANGE | Flags::KEEP_SIZE {
+            Allocate::ZeroRange { keep_size: flags.contains(Flags::KEEP_SIZE) }
+        } else {
+            return Err(Errno::EOPNOTSUPP);
+        };
+        self.session.allocate(Ino(ino), how, offset, len).map_err(|e| held(&e))
+    }
+
+    /// `SEEK_DATA` (3) and `SEEK_HOLE` (4); the kernel does the others itself.
+    pub(crate) fn seek(&self, ino: u64, offset: i64, whence: i32) -> Result<i64> {
+        let what = match whence {
+            3 => SeekFor::Data,
+            4 => SeekFor::Hole,
+            _ => return Err(Errno::EINVAL),
+        };
+        let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
+        let found = self.session.seek(Ino(ino), offset, what).map_err(|e| seek(&e))?;
+        i64::try_from(found).map_err(|_| Errno::EOVERFLOW)
+    }
+
+    /// Copies a range without moving bytes.
+    pub(crate) fn copy(&self, from: (u64, u64), to: (u64, u64), len: u64) -> Result<u32> {
+        let len = len.min(MAX_COPY);
+        let done = self.session.copy_range(Ino(from.0), from.1, Ino(to.0), to.1, len).map_err(|e| held(&e))?;
+        Ok(done.min(MAX_COPY) as u32)
+    }
+
+    /// Returns space and inodes.
+    pub(crate) fn stat_fs(&self) -> Result<StatFs> {
+        self.session.stat_fs().map_err(|e| errno(&e))
+    }
+}
+
+/// Returns the mode without setuid, and without setgid where it means execution; `None` when that changes nothing.
+fn without_privilege(attr: &Attr) -> Option<u32> {
+    if attr.kind == FileType::Directory {
+        return None;
+    }
+    let mut mode = attr.mode & !SETUID;
+    if mode & GROUP_EXECUTE != 0 {
+        mode &= !SETGID;
+    }
+    (mode != attr.mode).then_some(mode)
+}

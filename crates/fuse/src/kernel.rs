@@ -1,0 +1,528 @@
+//! Decoding the kernel's requests and encoding the answers: nothing else.
+//!
+//! One method a request, in the order of fuser's trait. Locks (`getlk`, `setlk`, `flock`) are not taken over: the kernel
+//! keeps them among the programs of this machine. `access` is never asked, because the kernel checks permissions itself.
+
+use crate::attr::{absent, file_attr, kind, kind_of_mode, set_time};
+use crate::door::{Door, New, Refuse, Resize, Write, Wrote, passage_of_open};
+use crate::gate::Passage;
+use bytes::Bytes;
+use fuser::{
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier, RenameFlags, ReplyAttr,
+    ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek,
+    ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use mw_model::{Attr, FileType};
+use rustix::fs::OFlags;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// The largest write of one request.
+const MAX_WRITE: u32 = 1 << 20;
+/// Inode numbers are never used again, so one generation is enough.
+const GENERATION: Generation = Generation(0);
+/// What `statfs` counts in.
+const BLOCK: u32 = 4096;
+/// Requests that the kernel may send ahead (read-ahead, page writing).
+const BACKGROUND: u16 = 64;
+
+/// The kernel's view of a door.
+pub(crate) struct Requests(pub(crate) Arc<Door>);
+
+macro_rules! refuse {
+    ($($reply:ty),*) => {$(
+        impl Refuse for $reply {
+            fn refuse(self, errno: Errno) {
+                self.error(errno);
+            }
+        }
+    )*};
+}
+
+refuse!(
+    ReplyAttr,
+    ReplyCreate,
+    ReplyData,
+    ReplyDirectory,
+    ReplyDirectoryPlus,
+    ReplyEmpty,
+    ReplyEntry,
+    ReplyLseek,
+    ReplyOpen,
+    ReplyStatfs,
+    ReplyWrite,
+    ReplyXattr
+);
+
+impl Requests {
+    /// Makes something with a name and answers with it.
+    fn make(&self, new: New, reply: ReplyEntry) {
+        let (parent, since) = (new.parent, self.0.epochs.now());
+        let make = move |door: &Door| door.make(new);
+        self.0.change(Passage::Name, reply, make, move |door, reply, attr| entry(door, reply, parent, since, &attr));
+    }
+}
+
+fn entry(door: &Door, reply: ReplyEntry, parent: u64, since: u64, attr: &Attr) {
+    // The order matters: counted, then judged, then sent (see `known` and `epochs`).
+    let told = door.introduce(parent, attr);
+    reply.entry_with_ttls(&door.keep_attr(attr.ino.0, since), &door.keep_name(parent, since), &told, GENERATION);
+}
+
+fn empty(_: &Door, reply: ReplyEmpty, (): ()) {
+    reply.ok();
+}
+
+fn owned(name: &OsStr) -> Bytes {
+    Bytes::copy_from_slice(name.as_bytes())
+}
+
+/// What the kernel may do with an open file: keep its pages unless they may be old, and not ask at `close`.
+///
+/// A descriptor that appends goes around the kernel's pages: through them, an append that starts in a page that is not
+/// cached arrives as two writes, and between them another mount's append may fall.
+fn open_flags(door: &Door, ino: u64, since: u64, flags: i32) -> FopenFlags {
+    let mut told = FopenFlags::FOPEN_NOFLUSH;
+    if !door.epochs.touched(ino, since) {
+        told |= FopenFlags::FOPEN_KEEP_CACHE;
+    }
+    if OFlags::from_bits_retain(flags as u32).contains(OFlags::APPEND) {
+        told |= FopenFlags::FOPEN_DIRECT_IO;
+    }
+    told
+}
+
+/// Answers a question for an attribute value: its size when `size` is 0 (getxattr(2)).
+fn sized(reply: ReplyXattr, size: u32, value: &[u8]) {
+    match u32::try_from(value.len()) {
+        Ok(len) if size == 0 => reply.size(len),
+        Ok(len) if len <= size => reply.data(value),
+        _ => reply.error(Errno::ERANGE),
+    }
+}
+
+impl Filesystem for Requests {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // One by one: each is worth having alone, and an old kernel lacks some.
+        for wanted in [
+            InitFlags::FUSE_ATOMIC_O_TRUNC,
+            InitFlags::FUSE_DO_READDIRPLUS,
+            InitFlags::FUSE_READDIRPLUS_AUTO,
+            InitFlags::FUSE_PARALLEL_DIROPS,
+            InitFlags::FUSE_ASYNC_DIO,
+            InitFlags::FUSE_CACHE_SYMLINKS,
+            // What is opened to append can be mapped all the same.
+            InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+            // We take setuid and setgid away ourselves; otherwise the kernel asks for an attribute before every write.
+            InitFlags::FUSE_HANDLE_KILLPRIV_V2,
+            InitFlags::FUSE_SPLICE_READ,
+            InitFlags::FUSE_SPLICE_WRITE,
+            InitFlags::FUSE_SPLICE_MOVE,
+        ] {
+            let _ = config.add_capabilities(wanted);
+        }
+        // Refusals name the nearest value, and the default is one.
+        let _ = config.set_max_write(MAX_WRITE);
+        let _ = config.set_max_readahead(MAX_WRITE).or_else(|most| config.set_max_readahead(most));
+        let _ = config.set_max_background(BACKGROUND);
+        Ok(())
+    }
+
+    fn destroy(&mut self) {
+        self.0.finish();
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let since = self.0.epochs.now();
+        let lookup = |door: &Door| door.lookup(parent.0, name.as_bytes());
+        self.0.ask(reply, lookup, |door, reply, found| match found {
+            Some(attr) => entry(door, reply, parent.0, since, &attr),
+            None => reply.entry(&door.keep_name(parent.0, since), &absent(), GENERATION),
+        });
+    }
+
+    fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
+        if self.0.known.forget(ino.0, lookups) {
+            self.0.unused(ino.0);
+        }
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        let since = self.0.epochs.now();
+        self.0.ask(
+            reply,
+            |door| door.attr(ino.0),
+            |door, reply, attr| {
+                reply.attr(&door.keep_attr(ino.0, since), &file_attr(&attr));
+            },
+        );
+    }
+
+    fn setattr(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        owner: Option<u32>,
+        group: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let since = self.0.epochs.now();
+        let (atime, mtime) = (atime.map(set_time), mtime.map(set_time));
+        let change = Resize { mode, owner, group, size, atime, mtime, uid: req.uid() };
+        // The kernel holds page writing up while a file is cut; attributes alone it does not.
+        let passage = if size.is_some() { Passage::Content } else { Passage::Name };
+        self.0.change(
+            passage,
+            reply,
+            move |door| door.set_attr(ino.0, &change),
+            move |door, reply, attr| {
+                reply.attr(&door.keep_attr(ino.0, since), &file_attr(&attr));
+            },
+        );
+    }
+
+    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
+        self.0.ask(reply, |door| door.read_link(ino.0), |_, reply, target| reply.data(&target));
+    }
+
+    fn mknod(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, rdev: u32, reply: ReplyEntry) {
+        let Some(kind) = kind_of_mode(mode) else { return reply.error(Errno::EINVAL) };
+        let new = New { rdev, ..new(req, parent, name, kind, mode) };
+        self.make(new, reply);
+    }
+
+    fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, reply: ReplyEntry) {
+        self.make(new(req, parent, name, FileType::Directory, mode), reply);
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = owned(name);
+        self.0.change(Passage::Name, reply, move |door| door.unlink(parent.0, &name), empty);
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = owned(name);
+        self.0.change(Passage::Name, reply, move |door| door.rmdir(parent.0, &name), empty);
+    }
+
+    fn symlink(&self, req: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let target = owned(target.as_os_str());
+        let new = New { target, ..new(req, parent, name, FileType::Symlink, 0o777) };
+        self.make(new, reply);
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let (from, to) = (owned(name), owned(new_name));
+        let rename = move |door: &Door| door.rename((parent.0, &from), (new_parent.0, &to), flags);
+        self.0.change(Passage::Name, reply, rename, empty);
+    }
+
+    fn link(&self, _: &Request, ino: INodeNo, new_parent: INodeNo, new_name: &OsStr, reply: ReplyEntry) {
+        let since = self.0.epochs.now();
+        let name = owned(new_name);
+        self.0.change(
+            Passage::Name,
+            reply,
+            move |door| door.link(ino.0, new_parent.0, &name),
+            move |door, reply, attr| entry(door, reply, new_parent.0, since, &attr),
+        );
+    }
+
+    fn open(&self, req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let since = self.0.epochs.now();
+        let uid = req.uid();
+        let open = move |door: &Door| door.open(ino.0, flags.0, uid);
+        let answer = move |door: &Door, reply: ReplyOpen, ()| {
+            reply.opened(FileHandle(0), open_flags(door, ino.0, since, flags.0));
+        };
+        match passage_of_open(flags.0) {
+            Some(passage) => self.0.change(passage, reply, open, answer),
+            None => self.0.ask(reply, open, answer),
+        }
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        self.0.ask(reply, |door| door.read(ino.0, offset, size), |_, reply, data| reply.data(&data));
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        // The flags of mapped pages are those of any descriptor that the kernel found, so they say nothing.
+        let mapped = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let flags = OFlags::from_bits_retain(flags.0 as u32);
+        let write = Write {
+            ino: ino.0,
+            offset,
+            append: !mapped && flags.contains(OFlags::APPEND),
+            sync: !mapped && flags.intersects(OFlags::SYNC | OFlags::DSYNC),
+            kill: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
+        };
+        let answer = move |door: &Door, reply: ReplyWrite, wrote: Wrote| {
+            reply.written(wrote.len);
+            if wrote.moved {
+                door.correct(ino.0);
+            }
+        };
+        match self.0.gate.enter(Passage::Content) {
+            Some(pass) => self.0.perform(pass, reply, |door| door.write(&write, data), answer),
+            None => {
+                // Only what waits for a fork is copied.
+                let (door, data) = (self.0.clone(), data.to_vec());
+                self.0.gate.park(Passage::Content, move |pass| {
+                    door.perform(pass, reply, |door| door.write(&write, &data), answer);
+                });
+            }
+        }
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        // Nothing waits here: every write has reached the store.
+        reply.ok();
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        let close = |door: &Door| {
+            door.close(ino.0, flags.0);
+            Ok(())
+        };
+        self.0.ask(reply, close, empty);
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.0.ask(reply, Door::sync, empty);
+    }
+
+    fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        self.0.ask(
+            reply,
+            |door| door.open_dir(ino.0),
+            |_, reply, handle| {
+                reply.opened(FileHandle(handle), FopenFlags::empty());
+            },
+        );
+    }
+
+    fn readdir(&self, _: &Request, _: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let listed = {
+            let reply = &mut reply;
+            self.0.guard(|door| {
+                door.list(handle.0, offset, &mut |line| {
+                    !reply.add(INodeNo(line.ino), line.offset, kind(line.kind), OsStr::from_bytes(&line.name))
+                })
+            })
+        };
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn readdirplus(&self, _: &Request, ino: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
+        let since = self.0.epochs.now();
+        let listed = {
+            let reply = &mut reply;
+            self.0.guard(|door| {
+                door.list_plus(handle.0, offset, &mut |line, attr| {
+                    let name = OsStr::from_bytes(&line.name);
+                    if line.is_dot() {
+                        // The kernel learns nothing from these two, and counts no look-up.
+                        let told = file_attr(attr);
+                        return !reply.add(INodeNo(line.ino), line.offset, name, &Duration::ZERO, &told, GENERATION);
+                    }
+                    let told = door.introduce(ino.0, attr);
+                    let keep = door.keep_attr(line.ino, since).min(door.keep_name(ino.0, since));
+                    let full = reply.add(INodeNo(line.ino), line.offset, name, &keep, &told, GENERATION);
+                    if full {
+                        door.known.forget(line.ino, 1);
+                    }
+                    !full
+                })
+            })
+        };
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
+        let close = |door: &Door| {
+            door.close_dir(handle.0);
+            Ok(())
+        };
+        self.0.ask(reply, close, empty);
+    }
+
+    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.0.ask(reply, Door::sync, empty);
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        self.0.ask(reply, Door::stat_fs, |_, reply, space| {
+            let block = u64::from(BLOCK);
+            let free = space.bytes_free / block;
+            let name_max = mw_model::name::MAX_NAME as u32;
+            reply.statfs(space.bytes / block, free, free, space.files, space.files_free, BLOCK, name_max, BLOCK);
+        });
+    }
+
+    fn setxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, value: &[u8], flags: i32, _: u32, reply: ReplyEmpty) {
+        let (name, value) = (owned(name), Bytes::copy_from_slice(value));
+        self.0.change(Passage::Name, reply, move |door| door.set_xattr(ino.0, &name, &value, flags), empty);
+    }
+
+    fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let get = |door: &Door| door.get_xattr(ino.0, name.as_bytes());
+        self.0.ask(reply, get, |_, reply, value| sized(reply, size, &value));
+    }
+
+    fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        self.0.ask(reply, |door| door.list_xattr(ino.0), |_, reply, names| sized(reply, size, &names));
+    }
+
+    fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = owned(name);
+        self.0.change(Passage::Name, reply, move |door| door.remove_xattr(ino.0, &name), empty);
+    }
+
+    fn create(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, flags: i32, reply: ReplyCreate) {
+        let since = self.0.epochs.now();
+        let new = new(req, parent, name, FileType::File, mode);
+        let create = move |door: &Door| door.create(new, flags);
+        self.0.change(Passage::Name, reply, create, move |door, reply, attr| {
+            let ino = attr.ino.0;
+            let told = door.introduce(parent.0, &attr);
+            let keep = door.keep_attr(ino, since).min(door.keep_name(parent.0, since));
+            reply.created(&keep, &told, GENERATION, FileHandle(0), open_flags(door, ino, since, flags));
+        });
+    }
+
+    fn ioctl(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: IoctlFlags,
+        _: u32,
+        _: &[u8],
+        _: u32,
+        reply: ReplyIoctl,
+    ) {
+        reply.error(Errno::ENOTTY);
+    }
+
+    fn poll(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: PollNotifier,
+        _: PollEvents,
+        _: PollFlags,
+        reply: ReplyPoll,
+    ) {
+        // Files are always ready, and with ENOSYS the kernel stops asking.
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        self.0.change(Passage::Content, reply, move |door| door.allocate(ino.0, offset, length, mode), empty);
+    }
+
+    fn lseek(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        self.0.ask(reply, |door| door.seek(ino.0, offset, whence), |_, reply, found| reply.offset(found));
+    }
+
+    fn copy_file_range(
+        &self,
+        _: &Request,
+        from: INodeNo,
+        _: FileHandle,
+        from_offset: u64,
+        to: INodeNo,
+        _: FileHandle,
+        to_offset: u64,
+        len: u64,
+        _: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        let copy = move |door: &Door| door.copy((from.0, from_offset), (to.0, to_offset), len);
+        self.0.change(Passage::Content, reply, copy, |_, reply, done| reply.written(done));
+    }
+}
+
+/// Something new, made by the program that asks.
+fn new(req: &Request, parent: INodeNo, name: &OsStr, kind: FileType, mode: u32) -> New {
+    New {
+        parent: parent.0,
+        name: owned(name),
+        kind,
+        mode,
+        uid: req.uid(),
+        gid: req.gid(),
+        rdev: 0,
+        target: Bytes::new(),
+    }
+}

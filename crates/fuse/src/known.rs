@@ -1,0 +1,128 @@
+//! What the kernel holds of a world: the inodes that it knows and the files that it has open.
+//!
+//! The kernel counts one look-up for every answer that names an inode and gives them back with FORGET. An inode that is
+//! not here has nothing cached, and need not be told of.
+
+use mw_model::Ino;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+
+/// The inodes that the kernel knows.
+#[derive(Default)]
+pub(crate) struct Known(Mutex<HashMap<u64, Inode>>);
+
+struct Inode {
+    lookups: u64,
+    /// The directory of the latest answer.
+    parent: u64,
+    /// An answer was sent, and it is not certain that the kernel has made the inode of it yet.
+    fresh: bool,
+    /// The world was told that the inode is in use, and must hear when it no longer is.
+    claimed: bool,
+}
+
+impl Known {
+    /// Counts one look-up of `ino` in `parent`. Must come before the answer is sent, and before it is decided how long
+    /// the answer may be cached.
+    pub(crate) fn add(&self, ino: u64, parent: u64) {
+        let mut inodes = self.0.lock();
+        let inode = inodes.entry(ino).or_insert(Inode { lookups: 0, parent, fresh: true, claimed: false });
+        inode.lookups += 1;
+        inode.parent = parent;
+        inode.fresh = true;
+    }
+
+    /// Gives `lookups` back. Returns whether the world must hear that the inode is no longer in use.
+    pub(crate) fn forget(&self, ino: u64, lookups: u64) -> bool {
+        let mut inodes = self.0.lock();
+        let Some(inode) = inodes.get_mut(&ino) else { return false };
+        inode.lookups = inode.lookups.saturating_sub(lookups);
+        inode.lookups == 0 && inodes.remove(&ino).is_some_and(|inode| inode.claimed)
+    }
+
+    /// Returns whether the kernel knows `ino`, on behalf of the world: a working directory is known and not open.
+    pub(crate) fn uses(&self, ino: u64) -> bool {
+        let mut inodes = self.0.lock();
+        match inodes.get_mut(&ino) {
+            Some(inode) => {
+                inode.claimed = true;
+                true
+            }
+            None => ino == Ino::ROOT.0,
+        }
+    }
+
+    /// Returns whether the kernel knows `ino`. It always knows the root.
+    pub(crate) fn has(&self, ino: u64) -> bool {
+        ino == Ino::ROOT.0 || self.0.lock().contains_key(&ino)
+    }
+
+    /// Returns the directory in which a look-up of `ino` may still be under way, once for every such look-up.
+    pub(crate) fn take_fresh(&self, ino: u64) -> Option<u64> {
+        let mut inodes = self.0.lock();
+        let inode = inodes.get_mut(&ino)?;
+        std::mem::take(&mut inode.fresh).then_some(inode.parent)
+    }
+
+    /// Returns every inode that the kernel knows, and the root.
+    pub(crate) fn all(&self) -> Vec<u64> {
+        let inodes = self.0.lock();
+        inodes.keys().copied().chain([Ino::ROOT.0]).collect()
+    }
+
+    /// Forgets everything: the kernel is gone.
+    pub(crate) fn clear(&self) {
+        self.0.lock().clear();
+    }
+}
+
+/// The files that programs have open or mapped.
+#[derive(Default)]
+pub(crate) struct Opens(Mutex<HashMap<u64, Open>>);
+
+#[derive(Default)]
+struct Open {
+    count: u64,
+    /// Opened for reading and writing, which a shared writable mapping needs (POSIX mmap).
+    mappable: u64,
+}
+
+impl Opens {
+    /// Counts an open.
+    pub(crate) fn add(&self, ino: u64, mappable: bool) {
+        let mut opens = self.0.lock();
+        let open = opens.entry(ino).or_default();
+        open.count += 1;
+        open.mappable += u64::from(mappable);
+    }
+
+    /// Gives an open back. Returns whether there was one.
+    pub(crate) fn remove(&self, ino: u64, mappable: bool) -> bool {
+        let mut opens = self.0.lock();
+        let Some(open) = opens.get_mut(&ino) else { return false };
+        open.mappable = open.mappable.saturating_sub(u64::from(mappable));
+        open.count -= 1;
+        if open.count == 0 {
+            opens.remove(&ino);
+        }
+        true
+    }
+
+    /// Returns whether `ino` is open.
+    pub(crate) fn has(&self, ino: u64) -> bool {
+        self.0.lock().contains_key(&ino)
+    }
+
+    /// Returns the inodes that may have dirty mapped pages.
+    pub(crate) fn mappable(&self) -> Vec<u64> {
+        self.0.lock().iter().filter(|(_, open)| open.mappable > 0).map(|(ino, _)| *ino).collect()
+    }
+
+    /// Takes every open: inode and count.
+    pub(crate) fn drain(&self) -> Vec<(u64, u64)> {
+        self.0.lock().drain().map(|(ino, open)| (ino, open.count)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Making a mount, and ending it.
+
+use crate::device::{self, Plan};
+use crate::door::Door;
+use crate::error::{Error, Result};
+use crate::kernel::Requests;
+use crate::listener::Ear;
+use crate::notify::Kernel;
+use crate::stale::{clear_stale, find, place};
+use fuser::{BackgroundSession, Config, SessionACL};
+use mw_model::ErrorKind;
+use mw_world::{Role, Session};
+use parking_lot::Mutex;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Enough that some can wait for a disk while others answer.
+const THREADS: usize = 8;
+/// How long an unmount waits for the kernel to let go of the device.
+const LET_GO: Duration = Duration::from_secs(2);
+
+/// How a world is mounted.
+#[derive(Debug, Clone, Default)]
+pub struct MountOptions {
+    /// Nothing can be changed through it. A version of a world and a reader's key are always mounted so.
+    pub read_only: bool,
+    /// Other users than the server's may use it; permission bits then decide. Root's mounts are always open to others;
+    /// for an ordinary user `/etc/fuse.conf` must say `user_allow_other`.
+    pub allow_other: bool,
+    /// The number of threads that answer requests; 0 means eight.
+    pub threads: usize,
+    /// The name in the list of mounts, after `manyworlds:`; empty means the world's.
+    pub name: String,
+}
+
+/// A world that is mounted. Dropping it unmounts lazily.
+pub struct Mount {
+    door: Arc<Door>,
+    dir: PathBuf,
+    server: Mutex<Option<BackgroundSession>>,
+}
+
+impl std::fmt::Debug for Mount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Mount({} at {})", self.door.world, self.dir.display())
+    }
+}
+
+/// Mounts `session` at the directory `dir`; a mount whose server died is cleared from there first. On return the mount answers.
+///
+/// # Errors
+/// [`ErrorKind::Busy`] when a world is mounted there, [`ErrorKind::NotFound`] or [`ErrorKind::NotDirectory`] when `dir` is no
+/// directory; otherwise what the system refused, with its remedy.
+pub fn mount(session: Session, dir: &Path, options: &MountOptions) -> Result<Mount> {
+    let dir = place(dir)?;
+    clear_stale(&dir)?;
+    if find(&dir)?.is_some() {
+        return Err(Error::new(
+            ErrorKind::Busy,
+            format!("a world is mounted at {} already; unmount it first or choose another directory", dir.display()),
+        ));
+    }
+    check(&dir)?;
+    let origin = session.store().env().random() | 1;
+    let session = session.with_origin(origin);
+    let name = if options.name.is_empty() { session.name().as_str() } else { &options.name };
+    let plan = Plan {
+        dir: &dir,
+        source: &format!("manyworlds:{name}"),
+        read_only: options.read_only || session.version().is_some() || session.role() == Role::Reader,
+        allow_other: options.allow_other || rustix::process::geteuid().is_root(),
+    };
+    let door = Door::new(session, dir.clone());
+    let fd = device::mount(&plan)?;
+    match serve(&door, fd, &plan, options, origin) {
+        Ok(server) => Ok(Mount { door, dir, server: Mutex::new(Some(server)) }),
+        Err(e) => {
+            // Nobody answers there: a program that looked would hang.
+            if let Err(e) = device::unmount(&dir, true) {
+                tracing::warn!("a mount that could not be served stays: {e}");
+            }
+            Err(e)
+        }
+    }
+}
+
+fn check(dir: &Path) -> Result<()> {
+    let unusable = |e| Error::mount_point(dir, e);
+    if !std::fs::metadata(dir).map_err(unusable)?.is_dir() {
+        let message = format!("{} is not a directory; a world can only be mounted at one", dir.display());
+        return Err(Error::new(ErrorKind::NotDirectory, message));
+    }
+    Ok(())
+}
+
+/// Shakes hands with the kernel and starts the threads.
+fn serve(
+    door: &Arc<Door>,
+    fd: std::os::fd::OwnedFd,
+    plan: &Plan<'_>,
+    options: &MountOptions,
+    origin: u64,
+) -> Result<BackgroundSession> {
+    let failed = |e| Error::io(format!("the kernel does not talk to the mount at {}", plan.dir.display()), e);
+    let device = File::from(fd.try_clone().map_err(failed)?);
+    let mut config = Config::default();
+    config.n_threads = Some(if options.threads == 0 { THREADS } else { options.threads });
+    config.clone_fd = device::can_clone();
+    let acl = if plan.allow_other { SessionACL::All } else { SessionACL::Owner };
+    let session = fuser::Session::from_fd(Requests(door.clone()), fd, acl, config).map_err(failed)?;
+    // Before the first request is read, so that nothing is cached that we would not hear of.
+    let subscription = door.session.subscribe(origin, Arc::new(Ear(Arc::downgrade(door))));
+    door.connect(Kernel::new(session.notifier(), device), subscription);
+    let teller = door.clone();
+    std::thread::Builder::new()
+        .name("mw-fuse-notify".into())
+        .spawn(move || teller.notices.run(|notice| teller.tell(notice)))
+        .map_err(failed)?;
+    let server = session.spawn().map_err(failed)?;
+    if let Ok(Some(number)) = find(plan.dir) {
+        device::widen_read_ahead(&number);
+    }
+    Ok(server)
+}
+
+impl Mount {
+    /// Unmounts. Lazily: out of sight at once, while programs that have files open go on until they close them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`] when programs use it and `lazy` is false; it then stays mounted.
+    pub fn unmount(&self, lazy: bool) -> Result<()> {
+        if lazy {
+            return self.door.detach();
+        }
+        self.door.unmount()?;
+        // A copy of the mount in another namespace (a sandbox) may keep it alive; that is not waited for.
+        self.door.wait_end(Some(LET_GO));
+        Ok(())
+    }
+
+    /// Returns where it is mounted.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Returns the name of the world.
+    pub fn world(&self) -> &str {
+        &self.door.world
+    }
+
+    /// Returns whether the kernel still asks: false after an unmount, by whomever, once the last program let go.
+    pub fn is_alive(&self) -> bool {
+        !self.door.is_ended()
+    }
+
+    /// Waits until the mount has ended.
+    ///
+    /// # Errors
+    /// The threads ended with an error and not because of an unmount.
+    pub fn join(&self) -> Result<()> {
+        let server = self.server.lock().take();
+        match server {
+            Some(server) => {
+                server.join().map_err(|e| Error::io(format!("the mount at {} failed", self.dir.display()), e))
+            }
+            None => {
+                self.door.wait_end(None);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if let Err(e) = self.door.detach() {
+            tracing::warn!("{e}");
+        }
+    }
+}

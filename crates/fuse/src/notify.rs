@@ -1,0 +1,261 @@
+//! Telling the kernel what it must forget: a queue and one thread a mount, and the answers held back meanwhile.
+//!
+//! Invariant: while a notification waits or runs here, no answer of this mount is held back. A notification waits for a
+//! lock that some request of this mount holds in the kernel; that request's answer then waits for nothing. No other
+//! thread may send a notification that can wait for such a lock, except [`Notices::write_back`] under the same rule.
+
+use crate::ticket::Ticket;
+use bytes::Bytes;
+use fuser::INodeNo;
+use mw_env::Env;
+use parking_lot::{Condvar, Mutex};
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The longest that an answer is held back.
+const BOUND: Duration = Duration::from_secs(1);
+
+/// FUSE_NOTIFY_INC_EPOCH (FUSE 7.44, Linux 6.16): every name that the kernel has cached expires at once.
+const INC_EPOCH: i32 = 8;
+
+/// Something that the kernel must forget.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Notice {
+    /// A name in a directory.
+    Entry(u64, Bytes),
+    /// Attributes and pages of an inode.
+    Inode(u64),
+    /// All names, attributes and pages.
+    Everything,
+    /// The mount itself: the world is gone.
+    Mount,
+}
+
+/// An answer ready to be sent.
+pub(crate) type Answer = Box<dyn FnOnce() + Send>;
+
+/// The kernel's end of a mount.
+pub(crate) struct Kernel {
+    notifier: fuser::Notifier,
+    /// The same device; for the one notification that fuser does not offer.
+    device: File,
+}
+
+impl Kernel {
+    /// Takes both ends.
+    pub(crate) fn new(notifier: fuser::Notifier, device: File) -> Self {
+        Self { notifier, device }
+    }
+
+    /// Drops a name, waiting until no look-up or change of a name is under way in `parent`.
+    pub(crate) fn forget_entry(&self, parent: u64, name: &[u8]) {
+        note(self.notifier.inval_entry(INodeNo(parent), OsStr::from_bytes(name)));
+    }
+
+    /// Drops attributes and all pages, waiting for reads and writes under way.
+    pub(crate) fn forget_inode(&self, ino: u64) {
+        note(self.notifier.inval_inode(INodeNo(ino), 0, 0));
+    }
+
+    /// Drops attributes only. Waits for nothing.
+    pub(crate) fn forget_attr(&self, ino: u64) {
+        note(self.notifier.inval_inode(INodeNo(ino), -1, 0));
+    }
+
+    /// Waits until no look-up is under way in `directory`: the kernel takes its lock to look for a name that cannot be.
+    pub(crate) fn barrier(&self, directory: u64) {
+        self.forget_entry(directory, b"//");
+    }
+
+    /// Expires every cached name.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the kernel is too old.
+    pub(crate) fn forget_names(&self) -> io::Result<()> {
+        // struct fuse_out_header: length, code, and 0, which tells a notification from an answer.
+        let mut message = [0; 16];
+        message[..4].copy_from_slice(&16u32.to_ne_bytes());
+        message[4..8].copy_from_slice(&INC_EPOCH.to_ne_bytes());
+        (&self.device).write_all(&message)
+    }
+}
+
+/// A name that is not there any more is what was wanted, and a kernel that is gone has nothing cached.
+fn note(result: io::Result<()>) {
+    if let Err(e) = result
+        && !matches!(e.raw_os_error(), Some(NOENT | NODEV | NOTCONN))
+    {
+        tracing::debug!("the kernel refused a notification: {e}");
+    }
+}
+
+const NOENT: i32 = rustix::io::Errno::NOENT.raw_os_error();
+const NODEV: i32 = rustix::io::Errno::NODEV.raw_os_error();
+const NOTCONN: i32 = rustix::io::Errno::NOTCONN.raw_os_error();
+
+/// The queue of one mount.
+pub(crate) struct Notices {
+    env: Env,
+    queue: Mutex<Queue>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    next: VecDeque<Notice>,
+    /// Who waits for a notice; one that is queued already is not queued again.
+    tickets: HashMap<Notice, Vec<Arc<Ticket>>>,
+    /// Notifications being sent now.
+    running: usize,
+    held: HashMap<u64, Held>,
+    last: u64,
+    stopped: bool,
+}
+
+struct Held {
+    since: u64,
+    answer: Answer,
+}
+
+impl Queue {
+    fn take_held(&mut self) -> Vec<Answer> {
+        self.held.drain().map(|(_, held)| held.answer).collect()
+    }
+}
+
+impl Notices {
+    /// Makes an empty queue.
+    pub(crate) fn new(env: Env) -> Self {
+        Self { env, queue: Mutex::default(), wake: Condvar::new() }
+    }
+
+    /// Queues `notices`, sends every answer held back, and returns what to wait for.
+    pub(crate) fn post(&self, notices: Vec<Notice>) -> Arc<Ticket> {
+        let ticket = Ticket::new(notices.len());
+        let answers = {
+            let mut guard = self.queue.lock();
+            let queue = &mut *guard;
+            if queue.stopped || notices.is_empty() {
+                return Ticket::new(0);
+            }
+            for notice in notices {
+                let waiting = queue.tickets.entry(notice.clone()).or_insert_with(|| {
+                    queue.next.push_back(notice);
+                    Vec::new()
+                });
+                waiting.push(ticket.clone());
+            }
+            queue.take_held()
+        };
+        self.wake.notify_one();
+        answers.into_iter().for_each(|answer| answer());
+        ticket
+    }
+
+    /// Sends `answer` when all `tickets` of other mounts are done; at once while this mount has something to tell its own
+    /// kernel, and after [`BOUND`] at the latest.
+    pub(crate) fn hold_back(self: &Arc<Self>, tickets: &[Arc<Ticket>], answer: Answer) {
+        let id = {
+            let mut queue = self.queue.lock();
+            if !queue.next.is_empty() || queue.running > 0 || queue.stopped {
+                drop(queue);
+                return answer();
+            }
+            queue.last += 1;
+            let id = queue.last;
+            queue.held.insert(id, Held { since: self.env.monotonic(), answer });
+            id
+        };
+        // The thread of the queue is idle; it now has an answer to look after.
+        self.wake.notify_one();
+        let left = Arc::new(AtomicUsize::new(tickets.len()));
+        for ticket in tickets {
+            let (notices, left) = (self.clone(), left.clone());
+            ticket.then(move || {
+                if left.fetch_sub(1, Ordering::SeqCst) == 1 {
+                    let held = notices.queue.lock().held.remove(&id);
+                    if let Some(held) = held {
+                        (held.answer)();
+                    }
+                }
+            });
+        }
+    }
+
+    /// Sends notifications from the calling thread, which must not be one that answers requests.
+    pub(crate) fn write_back(&self, send: impl FnOnce()) {
+        let answers = {
+            let mut queue = self.queue.lock();
+            queue.running += 1;
+            queue.take_held()
+        };
+        answers.into_iter().for_each(|answer| answer());
+        send();
+        self.queue.lock().running -= 1;
+    }
+
+    /// The life of the thread: sends notices with `send` until [`Notices::stop`].
+    pub(crate) fn run(&self, send: impl Fn(&Notice)) {
+        loop {
+            let (notice, tickets) = {
+                let mut queue = self.queue.lock();
+                loop {
+                    if queue.stopped {
+                        return;
+                    }
+                    if let Some(notice) = queue.next.pop_front() {
+                        queue.running += 1;
+                        let tickets = queue.tickets.remove(&notice).unwrap_or_default();
+                        break (notice, tickets);
+                    }
+                    if queue.held.is_empty() {
+                        self.wake.wait(&mut queue);
+                    } else if self.wake.wait_for(&mut queue, BOUND).timed_out() {
+                        let late = self.late(&mut queue);
+                        parking_lot::MutexGuard::unlocked(&mut queue, || late.into_iter().for_each(|answer| answer()));
+                    }
+                }
+            };
+            send(&notice);
+            self.queue.lock().running -= 1;
+            tickets.iter().for_each(|ticket| ticket.one_done());
+        }
+    }
+
+    /// Ends the thread, and lets everybody go who waits.
+    pub(crate) fn stop(&self) {
+        let (answers, tickets) = {
+            let mut queue = self.queue.lock();
+            queue.stopped = true;
+            queue.next.clear();
+            let tickets: Vec<_> = queue.tickets.drain().flat_map(|(_, tickets)| tickets).collect();
+            (queue.take_held(), tickets)
+        };
+        self.wake.notify_all();
+        answers.into_iter().for_each(|answer| answer());
+        tickets.iter().for_each(|ticket| ticket.one_done());
+    }
+
+    fn late(&self, queue: &mut Queue) -> Vec<Answer> {
+        let now = self.env.monotonic();
+        let bound = BOUND.as_nanos() as u64;
+        let late: Vec<u64> =
+            queue.held.iter().filter(|(_, held)| now.saturating_sub(held.since) >= bound).map(|(id, _)| *id).collect();
+        if !late.is_empty() {
+            tracing::warn!(
+                answers = late.len(),
+                "another mount's kernel takes its time; answers are no longer held back"
+            );
+        }
+        late.into_iter().filter_map(|id| queue.held.remove(&id)).map(|held| held.answer).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Making and ending mounts, and mounts whose server died.
+
+use crate::bed::{Mounted, bed};
+use mw_fuse::{MountOptions, clear_stale, mount};
+use mw_model::ErrorKind;
+use rustix::io::Errno;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn source_of(dir: &Path) -> Option<String> {
+    let table = fs::read_to_string("/proc/self/mounts").unwrap();
+    table.lines().find(|line| line.split(' ').nth(1) == dir.to_str()).map(str::to_owned)
+}
+
+#[test]
+fn a_mount_says_what_it_is() {
+    let Some(bed) = bed() else { return };
+    let m = bed.mount("base", "m");
+    let line = source_of(&m.at).unwrap();
+    assert!(line.starts_with("manyworlds:base ") && line.contains(" fuse.mw rw,nosuid,nodev,"), "{line}");
+    assert!(line.contains("default_permissions"), "{line}");
+    assert_eq!((m.mount.dir(), m.mount.world(), m.mount.is_alive()), (m.at.as_path(), "base", true));
+    let named = bed.mount_with("base", "n", &MountOptions { name: "run-7".into(), threads: 1, ..Default::default() });
+    assert!(source_of(&named.at).unwrap().starts_with("manyworlds:run-7 "));
+    fs::write(named.path("f"), "one thread is enough").unwrap();
+    assert_eq!(fs::read_to_string(m.path("f")).unwrap(), "one thread is enough");
+}
+
+#[test]
+fn a_busy_mount_is_unmounted_lazily_only() {
+    let Some(bed) = bed() else { return };
+    let Mounted { mount: m, at } = bed.mount("base", "m");
+    let mut file = File::create(at.join("f")).unwrap();
+    assert_eq!(m.unmount(false).unwrap_err().kind(), ErrorKind::Busy);
+    assert!(at.join("f").exists());
+    m.unmount(true).unwrap();
+    assert!(!at.join("f").exists() && source_of(&at).is_none());
+    // Who has it open goes on.
+    file.write_all(b"late").unwrap();
+    assert_eq!(bed.get("base", "f").unwrap(), b"late");
+    assert!(m.is_alive());
+    drop(file);
+    m.join().unwrap();
+    assert!(!m.is_alive());
+    m.unmount(false).unwrap();
+}
+
+#[test]
+fn an_unmount_by_somebody_else_is_noticed() {
+    let Some(bed) = bed() else { return };
+    let m = bed.mount("base", "m");
+    fs::write(m.path("f"), "x").unwrap();
+    let tool = if rustix::process::geteuid().is_root() { "umount" } else { "fusermount3" };
+    let mut command = Command::new(tool);
+    if tool == "fusermount3" {
+        command.arg("-u");
+    }
+    crate::bed::succeeded(&command.arg(&m.at).output().unwrap());
+    m.mount.join().unwrap();
+    assert!(!m.mount.is_alive());
+    // The place is free, and ending the old mount does not end the new one.
+    let again = bed.mount("base", "m");
+    m.mount.unmount(false).unwrap();
+    drop(m);
+    assert_eq!(fs::read_to_string(again.path("f")).unwrap(), "x");
+}
+
+#[test]
+fn a_place_is_refused_with_its_reason() {
+    let Some(bed) = bed() else { return };
+    let m = bed.mount("base", "m");
+    let refused = |dir: &Path| mount(bed.session("base"), dir, &MountOptions::default()).unwrap_err();
+    let twice = refused(&m.at);
+    assert_eq!(twice.kind(), ErrorKind::Busy);
+    assert!(twice.to_string().contains("unmount it first"), "{twice}");
+    assert_eq!(refused(&bed.dir.path().join("none")).kind(), ErrorKind::NotFound);
+    let file = bed.dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    assert_eq!(refused(&file).kind(), ErrorKind::NotDirectory);
+    // A living mount is no stale one.
+    clear_stale(&m.at).unwrap();
+    assert!(source_of(&m.at).is_some());
+}
+
+#[test]
+fn a_read_only_mount_changes_nothing() {
+    let Some(bed) = bed() else { return };
+    bed.put("base", "f", b"x");
+    let m = bed.mount_with("base", "m", &MountOptions { read_only: true, ..Default::default() });
+    assert_eq!(fs::read(m.path("f")).unwrap(), b"x");
+    for refused in [fs::write(m.path("f"), "y"), fs::create_dir(m.path("d")), fs::remove_file(m.path("f"))] {
+        assert_eq!(refused.unwrap_err().raw_os_error(), Some(Errno::ROFS.raw_os_error()));
+    }
+    bed.put("base", "f", b"newer");
+    assert_eq!(fs::read(m.path("f")).unwrap(), b"newer");
+}
+
+#[test]
+fn a_deleted_world_is_unmounted() {
+    let Some(bed) = bed() else { return };
+    bed.fork("base", "doomed");
+    let m = bed.mount("doomed", "m");
+    let mut file = File::create(m.path("f")).unwrap();
+    file.write_all(b"x").unwrap();
+    bed.store.delete_world(&bed.root, "doomed", true).unwrap();
+    assert!(source_of(&m.at).is_none());
+    assert_eq!(file.write_all(b"y").unwrap_err().raw_os_error(), Some(Errno::NODEV.raw_os_error()));
+    assert_eq!(file.metadata().unwrap_err().raw_os_error(), Some(Errno::NODEV.raw_os_error()));
+    drop(file);
+    m.mount.join().unwrap();
+}
+
+/// C28: the server dies; the dead mount says so at once, is detached, and the place is mounted again.
+#[test]
+fn a_dead_mount_is_cleared() {
+    let Some(bed) = bed() else { return };
+    let at = bed.dir.path().join("m");
+    fs::create_dir(&at).unwrap();
+    let mut server = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "lifecycle::server_for_a_dead_mount", "--ignored", "--nocapture"])
+        .env("MW_TEST_MOUNT", &at)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("mounted")));
+    fs::write(at.join("f"), "x").unwrap();
+    let inside = File::open(&at).unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(fs::read_dir(&at).unwrap_err().raw_os_error(), Some(Errno::NOTCONN.raw_os_error()));
+    clear_stale(&at).unwrap();
+    clear_stale(&at).unwrap();
+    assert!(source_of(&at).is_none());
+    let m = bed.mount("base", "m");
+    fs::write(m.path("g"), "x").unwrap();
+    assert_eq!(m.names(""), ["g"]);
+    drop(inside);
+}
+
+/// Not a test: the process that [`a_dead_mount_is_cleared`] kills.
+#[test]
+#[ignore = "run by another test"]
+fn server_for_a_dead_mount() {
+    let Some(at) = std::env::var_os("MW_TEST_MOUNT").map(PathBuf::from) else { return };
+    let Some(bed) = bed() else { return };
+    let _mount = mount(bed.session("base"), &at, &MountOptions::default()).unwrap();
+    println!("mounted");
+    // Until the end of the parent, if it does not kill us.
+    let _ = std::io::stdin().read(&mut [0]);
+}

@@ -1,0 +1,12 @@
+//! The mount as programs see it: real system calls on real mounts of worlds in memory.
+//!
+//! Each test names the case of the case book that it stands for. Needs `/dev/fuse` and root, or `fusermount3`: where that
+//! is missing a test says `skipped: needs ...`, and fails under `CI=true`.
+
+mod bed;
+mod content;
+mod directories;
+mod forks;
+mod lifecycle;
+mod names;
+mod others;
