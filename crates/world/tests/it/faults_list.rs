@@ -282,7 +282,7 @@ fn more_links(value: &[u8]) -> Option<Vec<u8>> {
     let rest = r.0;
     let mut r = Reader::new(data);
     r.take(3).ok()?;
-    (r.var().ok()?, r.var().ok()?, r.var().ok()?);
+    let _ = (r.var().ok()?, r.var().ok()?, r.var().ok()?);
     let head = &data[..data.len() - r.0.len()];
     let links = r.var().ok()?;
     let mut changed = Writer::new();

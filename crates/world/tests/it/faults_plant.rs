@@ -80,7 +80,8 @@ impl Entry {
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut r = Reader::new(bytes);
         r.take(33).ok()?;
-        (r.var().ok()?, r.var().ok()?, r.bytes().ok()?);
+        // Place, time, key.
+        let _ = (r.var().ok()?, r.var().ok()?, r.bytes().ok()?);
         if r.u8().ok()? == 1 {
             r.bytes().ok()?;
         }
@@ -98,7 +99,7 @@ impl Entry {
             let key = Bytes::copy_from_slice(r.bytes().ok()?);
             let value = if r.u8().ok()? == 1 {
                 let from = r.0;
-                (r.bytes().ok()?, r.bytes().ok()?, r.var().ok()?);
+                let _ = (r.bytes().ok()?, r.bytes().ok()?, r.var().ok()?);
                 Some(from[..from.len() - r.0.len()].to_vec())
             } else {
                 None

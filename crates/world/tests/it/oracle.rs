@@ -1,8 +1,8 @@
 //! The engine against the naive model: random sequences of every verb, with folds, sweeps, reopened stores, killed processes and power
 //! cuts in between.
 //!
-//! Everything follows from one seed. A failure prints it, with every operation so far; `MW_SEED=N` runs that seed alone, and
-//! `MW_SEEDS=N` runs N more than the usual ones.
+//! Everything follows from one seed. A failure prints it, with every operation so far; `MW_SEED=N` runs that seed alone. The ignored
+//! tests run more of them: 300, or as many as `MW_SEEDS` says.
 
 use crate::crash_disk::{Life, options};
 use crate::oracle_apply::{Versions, apply, left_out, merge, worded};
@@ -69,10 +69,8 @@ impl Renames {
             }
             Op::CreateWorld { world } => drop(self.moved.remove(world)),
             // What a revert brings back may be a name from before a rename.
-            Op::Revert { world, .. } | Op::Restore { world, .. } => {
-                if self.moved.contains_key(world) {
-                    self.moved.insert(world.clone(), self.done);
-                }
+            Op::Revert { world, .. } | Op::Restore { world, .. } if self.moved.contains_key(world) => {
+                self.moved.insert(world.clone(), self.done);
             }
             _ => {}
         }
@@ -383,22 +381,68 @@ fn run_alone(seed: u64, ops: usize) {
     }
 }
 
-#[test]
-fn merges_of_moved_names_leave_the_store_whole() {
-    if let Ok(seed) = std::env::var("MW_SEED") {
-        return run_alone(seed.parse().expect("MW_SEED is a number"), 250);
+/// Runs the seed that the environment names, or all of these.
+fn each(seeds: std::ops::Range<u64>, run: impl Fn(u64, usize)) {
+    match std::env::var("MW_SEED") {
+        Ok(seed) => run(seed.parse().expect("MW_SEED is a number"), 250),
+        Err(_) => seeds.for_each(|seed| run(seed, 250)),
     }
-    let more: u64 = std::env::var("MW_SEEDS").ok().map_or(0, |n| n.parse().expect("MW_SEEDS is a number"));
-    (100..108 + more).for_each(|seed| run_alone(seed, 250));
+}
+
+fn many() -> u64 {
+    std::env::var("MW_SEEDS").ok().map_or(300, |n| n.parse().expect("MW_SEEDS is a number"))
 }
 
 #[test]
 fn engine_and_model_agree() {
-    if let Ok(seed) = std::env::var("MW_SEED") {
-        return run(seed.parse().expect("MW_SEED is a number"), 250);
-    }
-    let more: u64 = std::env::var("MW_SEEDS").ok().map_or(0, |n| n.parse().expect("MW_SEEDS is a number"));
-    for seed in 0..24 + more {
-        run(seed, 250);
+    each(0..30, run);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn engine_and_model_agree_for_long() {
+    each(1_000..1_000 + many(), run);
+}
+
+#[test]
+fn merges_of_moved_names_leave_the_store_whole() {
+    each(100..110, run_alone);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn merges_of_moved_names_leave_the_store_whole_for_long() {
+    each(2_000..2_000 + many(), run_alone);
+}
+
+/// A directory renamed to a name under which the other side put keys: the two are one directory then.
+#[test]
+fn a_renamed_directory_meets_one_that_keys_made() {
+    for policy in [Policy::Fail, Policy::Ours, Policy::Theirs] {
+        for renamed in ["base", "fork"] {
+            let options = options(1 << 20);
+            let mut run = Run::new(Plan { seed: 1, ops: 0, options, open: Box::new(Life::begin), quiet: false });
+            let other = if renamed == "base" { "fork" } else { "base" };
+            let on = |world: &str, verb: Verb| Op::In { world: world.to_owned(), verb };
+            let put = |key: &str| {
+                let content = mw_testkit::Content { tag: 1, len: 10 };
+                Verb::Put { key: key.to_owned(), content, content_type: None, if_absent: false }
+            };
+            let rename = Verb::Rename { from: "a/a".into(), to: "b".into(), how: mw_testkit::Exchange::Replace };
+            for op in [
+                Op::CreateWorld { world: "base".into() },
+                on("base", Verb::Mkdir { path: "a".into(), mode: 0o755 }),
+                on("base", Verb::Mkdir { path: "a/a".into(), mode: 0o755 }),
+                on("base", put("a/a/x")),
+                Op::Fork { from: "base".into(), at: None, to: "fork".into() },
+                on(renamed, rename),
+                on(other, put("b/y")),
+                Op::Promote { fork: "fork".into(), policy, only: None },
+            ] {
+                run.step_alone(&op);
+            }
+            let seen = view::engine(&run.life().session("base").expect("there")).expect("whole");
+            println!("{policy:?} {renamed}: {:?}", seen.mount.keys());
+        }
     }
 }

@@ -9,6 +9,7 @@ use mw_world::{
     RenameFlag, Session, SetAttr, WriteAt, XattrFlag,
 };
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 type Done = Result<(), ErrorKind>;
 
@@ -28,9 +29,8 @@ impl Versions {
         let mut noted = Vec::new();
         for (name, world) in model.worlds() {
             let known = self.0.entry(name.clone()).or_default();
-            if !known.contains_key(&world.version()) {
-                let version = life.session(name)?.info()?.version;
-                known.insert(world.version(), version);
+            if let Entry::Vacant(vacant) = known.entry(world.version()) {
+                let version = *vacant.insert(life.session(name)?.info()?.version);
                 noted.push(format!("  {name}@{} is version {version}", world.version()));
             }
         }

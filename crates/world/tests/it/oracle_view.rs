@@ -25,12 +25,15 @@ pub struct Shown {
     pub same: String,
 }
 
+/// Length, hash and content type of an object.
+pub type Stored = (u64, Hash, Option<String>);
+
 /// A whole world, as its doors show it.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Seen {
     pub mount: BTreeMap<String, Shown>,
-    /// Length, hash and content type by key, in the order of the listing.
-    pub objects: Vec<(String, (u64, Hash, Option<String>))>,
+    /// Objects by key, in the order of the listing.
+    pub objects: Vec<(String, Stored)>,
 }
 
 impl std::fmt::Debug for Seen {
@@ -123,7 +126,7 @@ pub fn engine(session: &Session) -> Result<Seen> {
 }
 
 /// Lists and reads all objects, in pages of a handful.
-fn objects(session: &Session) -> Result<Vec<(String, (u64, Hash, Option<String>))>> {
+fn objects(session: &Session) -> Result<Vec<(String, Stored)>> {
     let mut found = Vec::new();
     let mut request = ListRequest { limit: 7, ..ListRequest::default() };
     loop {
