@@ -65,18 +65,21 @@ took "$start"
 say "5. What the promote changed in the base, against the snapshot it took first"
 before=$("$MW" snapshot list shop --json | python3 -c 'import json,sys; d=json.load(sys.stdin); s=d.get("snapshots", d); print(s[-1]["version"])')
 show "$MW" diff "shop@$before" shop --stat
-show "$MW" diff "shop@$before" shop --patch
+echo "\$ mw diff shop@$before shop --patch   (the source alone)"
+"$MW" diff "shop@$before" shop --patch | sed -n '/^--- a\/workspace/,$p'
 
 say "6. Who did what"
-show "$MW" log shop
+show "$MW" log shop --limit 8
+show "$MW" log shop workspace/ledger/money.py
 
 say "7. The test, run afresh on the base"
-show "$MW" run shop --keep -- sh -c 'cd /workspace && python3 -m unittest -q && echo "the tests pass"'
+show "$MW" run shop -- sh -c 'cd /workspace && python3 -m unittest -q && echo "the tests pass"'
 
 say "8. The base through S3, with an unmodified client"
 eval "$("$MW" env)"
-show curl -sS --fail --aws-sigv4 "aws:amz:auto:s3" --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" \
-    "$AWS_ENDPOINT_URL_S3/shop/workspace/ledger/money.py" | sed -n '/def split/,/return/p'
+echo '$ curl --aws-sigv4 aws:amz:auto:s3 --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" $AWS_ENDPOINT_URL_S3/shop/workspace/ledger/money.py'
+curl -sS --fail --aws-sigv4 "aws:amz:auto:s3" --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" \
+    -H "x-amz-content-sha256: UNSIGNED-PAYLOAD" "$AWS_ENDPOINT_URL_S3/shop/workspace/ledger/money.py" | sed -n '/def split/,/return/p'
 unset MW_ENDPOINT
 
 say "9. Times"

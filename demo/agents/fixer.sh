@@ -1,6 +1,7 @@
 #!/bin/sh
 # Agent 1: runs the tests, reads which one fails, repairs the cause, and runs them again.
 set -u
+export PYTHONDONTWRITEBYTECODE=1
 echo "fixer: on fork $FORK, attempt $MW_ATTEMPT"
 python3 -m unittest -q 2>/tmp/report && { echo "fixer: nothing to do"; exit 0; }
 failing=$(sed -n 's/^FAIL: \([a-z_]*\).*/\1/p' /tmp/report | sort -u)

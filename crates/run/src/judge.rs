@@ -18,6 +18,10 @@ impl Runs {
     pub(crate) fn judge(&self, live: &Arc<Live>, n: u32, fork: &str, outcome: &Outcome) -> Result<()> {
         let (passed, score, exit, said) = match &live.spec.validate {
             None => (outcome.exit == Exit::Code(0), None, outcome.exit.status(), None),
+            // What did not come to its own end has nothing to be judged.
+            Some(_) if !matches!(outcome.exit, Exit::Code(_) | Exit::Signal(_)) => {
+                (false, None, outcome.exit.status(), None)
+            }
             Some(line) => {
                 let verdict = self.validate(live, n, fork, line)?;
                 let said = text_of(&verdict);

@@ -10,7 +10,8 @@ use mw_world::{Change, DiffEntry, Policy, Principal, PromoteOptions, Promoted};
 pub(crate) fn winner(attempts: &[Attempt]) -> Option<u32> {
     let mut best: Option<&Attempt> = None;
     for attempt in attempts.iter().filter(|a| a.passed == Some(true) && a.state == State::Judged) {
-        let score = |a: &Attempt| a.score.unwrap_or(0.0);
+        // What has no score ranks below what has one.
+        let score = |a: &Attempt| a.score.unwrap_or(f64::NEG_INFINITY);
         if best.is_none_or(|b| score(attempt) > score(b)) {
             best = Some(attempt);
         }
@@ -34,6 +35,7 @@ impl Runs {
         if keep {
             for attempt in run.attempts.iter().filter(|a| a.fork.is_some()) {
                 live.attempt(&self.journal, attempt.number, |a| a.state = State::Kept)?;
+                self.keep(attempt);
             }
             self.end(live, |run| {
                 run.state = if won.is_some() { State::Kept } else { State::Failed };
@@ -88,6 +90,7 @@ impl Runs {
             }
             Ok(conflicted) => {
                 live.attempt(&self.journal, won, |a| a.state = State::Conflicted)?;
+                self.keep(&run.attempts[won as usize - 1]);
                 self.discard_all(live, run, Some(won));
                 self.end(live, |run| {
                     run.state = State::Conflicted;
@@ -101,6 +104,7 @@ impl Runs {
                     a.state = State::Kept;
                     a.reason = Some(format!("it could not be promoted: {e}"));
                 })?;
+                self.keep(&run.attempts[won as usize - 1]);
                 self.discard_all(live, run, Some(won));
                 self.end(live, |run| {
                     run.state = State::Failed;
@@ -109,6 +113,17 @@ impl Runs {
             }
         }
         Ok(())
+    }
+
+    /// Takes a fork's time to live away: it was kept on purpose.
+    fn keep(&self, attempt: &Attempt) {
+        let kept = || -> Result<()> {
+            let fork = attempt.fork.as_deref().unwrap_or_default();
+            Ok(self.store.session(&self.root()?, fork)?.keep()?)
+        };
+        if let Err(e) = kept() {
+            tracing::warn!(attempt = attempt.number, "its fork lives only until its time is over: {e}");
+        }
     }
 
     /// Discards every fork but that of `keep`.
@@ -163,6 +178,6 @@ mod tests {
         assert_eq!(winner(&[judged(1, false, Some(9.0))]), None);
         assert_eq!(winner(&[judged(1, true, None), judged(2, true, None)]), Some(1));
         assert_eq!(winner(&[judged(1, true, Some(1.0)), judged(2, true, Some(3.0)), judged(3, true, Some(3.0))]), Some(2));
-        assert_eq!(winner(&[judged(1, true, Some(-1.0)), judged(2, true, None)]), Some(2));
+        assert_eq!(winner(&[judged(1, true, None), judged(2, true, Some(-1.0))]), Some(2));
     }
 }

@@ -35,7 +35,7 @@ pub fn wire(setup: &Setup, address: SocketAddr, env: &Env, instance: String) -> 
     };
     let meta = mw_meta::Embedded::open(disk("meta")?, env.clone()).map_err(|e| cannot_open("meta", &e))?;
     let segments = mw_segments::Local::open(disk("segments")?, env.clone()).map_err(|e| cannot_open("segments", &e))?;
-    let store = Store::open(meta, segments, env.clone(), Options::default())?;
+    let store = Store::open(meta, segments, env.clone(), options())?;
     let root = store.root_key()?;
     dir::write_key(&setup.dir, &Secret { id: root.id, secret: root.secret }, env)?;
 
@@ -56,6 +56,12 @@ pub fn wire(setup: &Setup, address: SocketAddr, env: &Env, instance: String) -> 
         served: Arc::default(),
     };
     Ok(Wired { store, router, mounts, runs })
+}
+
+/// What no mount and no client owns belongs to whoever runs the server.
+fn options() -> Options {
+    let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    Options { owner, ..Options::default() }
 }
 
 fn cannot_open(what: &str, error: &dyn std::error::Error) -> Failure {

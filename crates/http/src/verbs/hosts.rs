@@ -44,7 +44,7 @@ pub(super) fn runs(inner: &Arc<Inner>, who: &Principal) -> Result<Reply> {
 }
 
 /// The most attempts of one run.
-const MAX_ATTEMPTS: u32 = 64;
+const MAX_ATTEMPTS: u32 = 1000;
 
 pub(super) fn start_run(
     inner: &Arc<Inner>,
