@@ -1,1 +1,37 @@
-//! See ARCHITECTURE.md.
+//! The S3 door: buckets are worlds, keys are paths, and every verb is one call of a `Session`.
+//!
+//! A request passes four rooms, each of which knows only its own work:
+//!
+//! 1. `guard` refuses what no later room should have to think about (SigV2, two credentials at once, unsigned vendor headers);
+//! 2. `s3s` verifies the signature, with the secrets of `auth` and nothing else configured: it authenticates and does not route;
+//! 3. `verified` resolves the principal, takes the conditional and range headers out and reads small bodies whole;
+//! 4. `s3s` again, without authentication, decodes the operation and calls `verbs`, one file per family.
+//!
+//! So one verifier stands before the router, and what a verb acts on are the same bytes that were authorised. The door never
+//! names nodes or segments; errors become S3 codes in `errors` alone.
+
+mod auth;
+mod body;
+mod bucket;
+mod chunks;
+mod conditions;
+mod copy;
+mod delete;
+mod digest;
+mod door;
+mod errors;
+mod get;
+mod guard;
+mod host;
+mod list;
+mod meta;
+mod multipart;
+mod names;
+mod pool;
+mod put;
+mod source;
+mod tags;
+mod verbs;
+mod verified;
+
+pub use door::{S3Door, S3Options, service};

@@ -1,0 +1,57 @@
+//! Who asks: secrets for the verifier, and the principal for the verbs.
+//!
+//! The secret comes from the store at every request, so that a deleted key is dead with its next request.
+
+use crate::chunks::Faults;
+use crate::errors::{About, error, of};
+use crate::pool::Pool;
+use hyper::HeaderMap;
+use mw_world::{Principal, Store};
+use s3s::auth::{S3Auth, SecretKey};
+use s3s::{S3ErrorCode, S3Request, S3Result, TrailingHeaders};
+use std::sync::Arc;
+
+/// The secrets of the store.
+pub(crate) struct Secrets {
+    pub(crate) store: Arc<Store>,
+    pub(crate) pool: Pool,
+}
+
+#[async_trait::async_trait]
+impl S3Auth for Secrets {
+    async fn get_secret_key(&self, access_key: &str) -> S3Result<SecretKey> {
+        let (store, id) = (Arc::clone(&self.store), access_key.to_owned());
+        let secret = self.pool.run(move || store.secret(&id).map_err(|e| of(&e, About::World))).await?;
+        secret.map(SecretKey::from).ok_or_else(|| {
+            error(S3ErrorCode::InvalidAccessKeyId, "The AWS Access Key Id you provided does not exist in our records.")
+        })
+    }
+}
+
+/// What was asked for and by whom, as the verifier left it.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// The key that signed.
+    pub(crate) principal: Principal,
+    /// The region of the credential's scope, echoed where S3 names one.
+    pub(crate) region: String,
+    /// The headers as signed, with those that the router does not see.
+    pub(crate) headers: HeaderMap,
+    /// What the watch over the framing found.
+    pub(crate) faults: Faults,
+    /// The trailer, once the body was read.
+    pub(crate) trailer: Option<TrailingHeaders>,
+}
+
+impl Asked {
+    /// Returns what `verified` left in the request.
+    pub(crate) fn of<T>(request: &S3Request<T>) -> S3Result<Arc<Self>> {
+        // Without it the request did not pass the verifier; then nothing may be done for it.
+        request.extensions.get::<Arc<Self>>().cloned().ok_or_else(crate::errors::denied)
+    }
+
+    /// Returns a header's text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|v| v.to_str().ok()).filter(|v| !v.is_empty())
+    }
+}

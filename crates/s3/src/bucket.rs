@@ -1,0 +1,112 @@
+//! Buckets, that is worlds: list, create, delete, head, and what S3 asks about a bucket.
+
+use crate::auth::Asked;
+use crate::errors::{About, error, of};
+use crate::meta::stamp;
+use crate::verbs::Verbs;
+use mw_world::CreateOptions;
+use s3s::dto::*;
+use s3s::{S3ErrorCode, S3Response, S3Result};
+use std::sync::Arc;
+
+/// The region that S3 leaves unsaid.
+const UNSAID: &str = "us-east-1";
+
+/// Lists the worlds that the key may read, and no others.
+pub(crate) async fn list_buckets(
+    verbs: &Verbs,
+    asked: Arc<Asked>,
+    input: ListBucketsInput,
+) -> S3Result<S3Response<ListBucketsOutput>> {
+    let limit = match input.max_buckets {
+        None => usize::MAX,
+        Some(n @ 1..=10_000) => n as usize,
+        Some(_) => return Err(error(S3ErrorCode::InvalidArgument, "max-buckets must be between 1 and 10000")),
+    };
+    let (store, caller) = (Arc::clone(&verbs.store), Arc::clone(&asked));
+    let worlds = verbs.pool.run(move || store.worlds(&caller.principal).map_err(|e| of(&e, About::World))).await?;
+    let prefix = input.prefix.clone().unwrap_or_default();
+    let after = input.continuation_token.unwrap_or_default();
+    let mut names = worlds.into_iter().filter(|w| w.name.starts_with(&prefix) && w.name > after);
+    let buckets: Vec<Bucket> = names
+        .by_ref()
+        .take(limit)
+        .map(|w| Bucket { creation_date: Some(stamp(w.created)), name: Some(w.name), ..Bucket::default() })
+        .collect();
+    let more = names.next().and_then(|_| buckets.last()?.name.clone());
+    Ok(S3Response::new(ListBucketsOutput {
+        buckets: Some(buckets),
+        continuation_token: more,
+        owner: Some(owner()),
+        prefix: input.prefix,
+    }))
+}
+
+/// Returns the one owner that S3 asks for everywhere.
+pub(crate) fn owner() -> Owner {
+    Owner { display_name: Some("manyworlds".to_owned()), id: Some("manyworlds".to_owned()) }
+}
+
+/// Makes a world. Wherever it is asked to be, it is here.
+pub(crate) async fn create_bucket(
+    verbs: &Verbs,
+    asked: Arc<Asked>,
+    input: CreateBucketInput,
+) -> S3Result<S3Response<CreateBucketOutput>> {
+    let (store, name) = (Arc::clone(&verbs.store), input.bucket.clone());
+    if input.object_lock_enabled_for_bucket == Some(true) {
+        return Err(error(S3ErrorCode::NotImplemented, "Object lock is not implemented."));
+    }
+    verbs
+        .pool
+        .run(move || {
+            store.create_world(&asked.principal, &name, &CreateOptions::default()).map_err(|e| of(&e, About::World))
+        })
+        .await?;
+    Ok(S3Response::new(CreateBucketOutput { location: Some(format!("/{}", input.bucket)) }))
+}
+
+/// Deletes an empty world.
+pub(crate) async fn delete_bucket(
+    verbs: &Verbs,
+    asked: Arc<Asked>,
+    input: DeleteBucketInput,
+) -> S3Result<S3Response<DeleteBucketOutput>> {
+    let store = Arc::clone(&verbs.store);
+    verbs
+        .pool
+        .run(move || store.delete_world(&asked.principal, &input.bucket, false).map_err(|e| of(&e, About::World)))
+        .await?;
+    Ok(S3Response::new(DeleteBucketOutput::default()))
+}
+
+/// Says that a world is there.
+pub(crate) async fn head_bucket(
+    verbs: &Verbs,
+    asked: Arc<Asked>,
+    input: HeadBucketInput,
+) -> S3Result<S3Response<HeadBucketOutput>> {
+    verbs.within(&asked, &input.bucket, |_| Ok(())).await?;
+    Ok(S3Response::new(HeadBucketOutput { bucket_region: Some(asked.region.clone()), ..HeadBucketOutput::default() }))
+}
+
+/// Names the region that the caller signed for: every region is this one.
+pub(crate) async fn get_bucket_location(
+    verbs: &Verbs,
+    asked: Arc<Asked>,
+    input: GetBucketLocationInput,
+) -> S3Result<S3Response<GetBucketLocationOutput>> {
+    verbs.within(&asked, &input.bucket, |_| Ok(())).await?;
+    let said = (asked.region != UNSAID).then(|| BucketLocationConstraint::from(asked.region.clone()));
+    Ok(S3Response::new(GetBucketLocationOutput { location_constraint: said }))
+}
+
+/// Says that S3 versioning was never switched on. Worlds have versions of their own, which come by another way.
+pub(crate) async fn get_bucket_versioning(
+    verbs: &Verbs,
+    asked: Arc<Asked>,
+    input: GetBucketVersioningInput,
+) -> S3Result<S3Response<GetBucketVersioningOutput>> {
+    verbs.within(&asked, &input.bucket, |_| Ok(())).await?;
+    Ok(S3Response::new(GetBucketVersioningOutput::default()))
+}

@@ -1,0 +1,171 @@
+//! The door itself: one service behind a listener, and the last touch on every answer.
+
+use crate::auth::Secrets;
+use crate::chunks::{Faults, Framing};
+use crate::guard::{Framed, admit};
+use crate::host::Suffix;
+use crate::pool::Pool;
+use crate::verbs::Verbs;
+use crate::verified::Verified;
+use hyper::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{Request, Response, StatusCode};
+use mw_world::Store;
+use s3s::Body;
+use s3s::dto::StreamingBlob;
+use s3s::service::{S3Service, S3ServiceBuilder};
+use s3s::validation::NameValidation;
+use std::sync::Arc;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
+
+/// How the door is set up.
+#[derive(Debug, Clone)]
+pub struct S3Options {
+    /// The suffix of virtual hosts: with `s3.example`, the host `w.s3.example` names the bucket `w`. Path style always works.
+    pub host_suffix: Option<String>,
+    /// The address under which clients reach the store, without a trailing slash; used where S3 answers with a URL.
+    pub public_url: Option<String>,
+    /// How many calls of the engine run at once.
+    pub workers: usize,
+}
+
+impl Default for S3Options {
+    fn default() -> Self {
+        Self { host_suffix: None, public_url: None, workers: 64 }
+    }
+}
+
+/// The S3 door. Cheap to clone.
+#[derive(Clone)]
+pub struct S3Door {
+    verifier: S3Service,
+    store: Arc<Store>,
+}
+
+impl std::fmt::Debug for S3Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("S3Door").finish_non_exhaustive()
+    }
+}
+
+/// Makes the door of `store`.
+pub fn service(store: Arc<Store>, options: S3Options) -> S3Door {
+    let pool = Pool::new(options.workers);
+    let suffix = options.host_suffix.as_deref().map(Suffix::new);
+    let build = |mut builder: S3ServiceBuilder| {
+        builder.set_validation(AnyName);
+        if let Some(suffix) = suffix.clone() {
+            builder.set_host(suffix);
+        }
+        builder
+    };
+    let verbs = Verbs { store: Arc::clone(&store), pool: pool.clone(), public_url: options.public_url };
+    let router = build(S3ServiceBuilder::new(verbs)).build();
+    let mut verifier = build(S3ServiceBuilder::new(Nothing));
+    verifier.set_auth(Secrets { store: Arc::clone(&store), pool: pool.clone() });
+    verifier.set_route(Verified { store: Arc::clone(&store), pool, suffix: suffix.clone(), router });
+    S3Door { verifier: verifier.build(), store }
+}
+
+impl S3Door {
+    /// Answers one request. Never fails: what goes wrong is an S3 error in the answer.
+    pub async fn call<B: Into<Body>>(&self, request: Request<B>) -> Response<Body> {
+        let id = self.store.env().token(16).to_ascii_uppercase();
+        let (mut parts, body) = request.into_parts();
+        let answer = match admit(&parts) {
+            Ok(framed) => {
+                let faults = Faults::default();
+                let body = watched(body.into(), framed, faults.clone());
+                parts.extensions.insert(faults);
+                self.verifier.call(Request::from_parts(parts, body)).await.unwrap_or_else(|e| {
+                    tracing::error!(error = ?e, "the S3 door could not answer");
+                    failed()
+                })
+            }
+            Err(error) => error.to_http_response().unwrap_or_else(|_| failed()),
+        };
+        finish(answer, &id)
+    }
+}
+
+fn watched(body: Body, framed: Framed, faults: Faults) -> Body {
+    match framed {
+        Framed::Plain => body,
+        Framed::Signed(length) => Body::from(StreamingBlob::new(Framing::new(body, false, length, faults))),
+        Framed::Unsigned(length) => Body::from(StreamingBlob::new(Framing::new(body, true, length, faults))),
+    }
+}
+
+fn failed() -> Response<Body> {
+    let mut answer = Response::new(Body::from("<Error><Code>InternalError</Code></Error>".to_owned()));
+    *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+    answer
+}
+
+/// Names the request, and repairs what the XML writer leaves wrong. Content of objects is a stream and is never touched.
+fn finish(mut answer: Response<Body>, id: &str) -> Response<Body> {
+    if let Ok(value) = HeaderValue::from_str(id) {
+        answer.headers_mut().insert(REQUEST_ID, value);
+    }
+    if answer.status() == StatusCode::OK && answer.headers().contains_key(CONTENT_RANGE) {
+        // The encoder of HEAD knows no 206; GET and HEAD say the same (RFC 9110, 9.3.2).
+        *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+    }
+    if answer.status() == StatusCode::NOT_MODIFIED {
+        // RFC 9110, 15.4.5: no content, and no fields that describe it.
+        answer.headers_mut().remove(CONTENT_TYPE);
+        answer.headers_mut().remove(CONTENT_LENGTH);
+        *answer.body_mut() = Body::empty();
+        return answer;
+    }
+    let xml = answer.headers().get(CONTENT_TYPE).is_some_and(|v| v == "application/xml");
+    if let Some(body) = answer.body().bytes().filter(|b| xml && !b.is_empty()) {
+        let error = answer.status().is_client_error() || answer.status().is_server_error();
+        let text = String::from_utf8_lossy(&body);
+        // A raw CR is read back as LF (XML 1.0, 2.11); only keys and other texts can bring one.
+        let mut text = text.replace('\r', "&#13;");
+        if error && let Some(end) = text.rfind("</Error>") {
+            let message = if text.contains("<Message>") { "" } else { message_of(&text) };
+            text.insert_str(end, &format!("{message}<RequestId>{id}</RequestId>"));
+        }
+        answer.headers_mut().remove(CONTENT_LENGTH);
+        *answer.body_mut() = Body::from(text);
+    }
+    answer
+}
+
+/// Texts for the codes that come without one from the verifier and the decoder.
+fn message_of(xml: &str) -> &'static str {
+    let code = xml.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>")).map_or("", |(code, _)| code);
+    match code {
+        "SignatureDoesNotMatch" => {
+            "<Message>The request signature we calculated does not match the signature you provided. Check your key and signing \
+             method.</Message>"
+        }
+        "MalformedXML" => {
+            "<Message>The XML you provided was not well-formed or did not validate against our published schema.</Message>"
+        }
+        "NotImplemented" => "<Message>A header you provided implies functionality that is not implemented.</Message>",
+        "InvalidURI" => "<Message>Couldn't parse the specified URI.</Message>",
+        "KeyTooLongError" => "<Message>Your key is too long.</Message>",
+        "MethodNotAllowed" => "<Message>The specified method is not allowed against this resource.</Message>",
+        "MissingContentLength" => "<Message>You must provide the Content-Length HTTP header.</Message>",
+        "MissingRequestBodyError" => "<Message>Request body is empty.</Message>",
+        _ => "<Message>The request was refused.</Message>",
+    }
+}
+
+/// Every name passes here: whether it can name a world is said by the store, after it was said whether the key may ask.
+struct AnyName;
+
+impl NameValidation for AnyName {
+    fn validate_bucket_name(&self, name: &str) -> bool {
+        !name.is_empty()
+    }
+}
+
+/// The verifier has no operations; its route takes every request.
+struct Nothing;
+
+impl s3s::S3 for Nothing {}

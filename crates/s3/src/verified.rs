@@ -1,0 +1,168 @@
+//! After the signature and before the router: the principal is resolved, and the request is made plain for decoding.
+//!
+//! Headers that the router would judge otherwise than S3 does (ranges, conditions, the copy source, `Expires`) are taken out here and
+//! kept in [`Asked`]. This can be done only now: before, they are part of what was signed.
+
+use crate::auth::Asked;
+use crate::body::{faulty, whole};
+use crate::chunks::Faults;
+use crate::conditions;
+use crate::digest::{Claims, digest};
+use crate::errors::{About, denied, error, internal, of};
+use crate::guard::pairs;
+use crate::host::Suffix;
+use crate::pool::Pool;
+use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, EXPIRES, HOST, HeaderName, HeaderValue};
+use hyper::http::Extensions;
+use hyper::{HeaderMap, Method, Uri};
+use mw_world::Store;
+use s3s::host::S3Host;
+use s3s::route::S3Route;
+use s3s::service::S3Service;
+use s3s::{Body, S3ErrorCode, S3Request, S3Response, S3Result};
+use std::sync::Arc;
+
+/// The longest body that is read whole: a bulk delete of 1,000 keys of 1,024 bytes, each byte written as an XML entity.
+const WHOLE_MAX: u64 = 16 << 20;
+
+/// What stands in for the copy source, so that the router sees that there is one.
+const SOURCE: HeaderValue = HeaderValue::from_static("source/source");
+
+/// Parameters that make a PUT of an object one of its properties.
+const SUBRESOURCES: [&str; 4] = ["acl", "tagging", "retention", "legal-hold"];
+
+/// Takes every verified request.
+pub(crate) struct Verified {
+    pub(crate) store: Arc<Store>,
+    pub(crate) pool: Pool,
+    pub(crate) suffix: Option<Suffix>,
+    /// The router, without authentication.
+    pub(crate) router: S3Service,
+}
+
+#[async_trait::async_trait]
+impl S3Route for Verified {
+    fn is_match(&self, _: &Method, _: &Uri, _: &HeaderMap, _: &mut Extensions) -> bool {
+        true
+    }
+
+    async fn check_access(&self, request: &mut S3Request<Body>) -> S3Result<()> {
+        match request.credentials {
+            Some(_) => Ok(()),
+            None => Err(denied()),
+        }
+    }
+
+    async fn call(&self, request: S3Request<Body>) -> S3Result<S3Response<Body>> {
+        let key = request.credentials.as_ref().ok_or_else(denied)?.access_key.clone();
+        let store = Arc::clone(&self.store);
+        let principal = self.pool.run(move || store.principal(&key).map_err(|e| of(&e, About::World))).await?;
+        let faults = request.extensions.get::<Faults>().cloned().unwrap_or_default();
+        let query = pairs(request.uri.query().unwrap_or_default());
+        let mut headers = request.headers;
+        if let Some(encoding) = headers.remove(CONTENT_ENCODING).and_then(|e| without_chunked(&e)) {
+            headers.insert(CONTENT_ENCODING, encoding);
+        }
+        hoisted(&query, &mut headers);
+        let body = if self.is_content(&request.method, &request.uri, &headers, &query) {
+            request.input
+        } else {
+            small(request.input, &headers, &query, &faults).await?
+        };
+        let asked = Asked {
+            principal,
+            region: request.region.map_or_else(|| "us-east-1".to_owned(), |r| r.as_str().to_owned()),
+            headers: headers.clone(),
+            faults,
+            trailer: request.trailing_headers,
+        };
+        for name in conditions::NAMES.iter().map(|n| HeaderName::from_static(n)).chain([AUTHORIZATION, EXPIRES]) {
+            headers.remove(name);
+        }
+        if let Some(source) = headers.get_mut("x-amz-copy-source") {
+            *source = SOURCE;
+        }
+        let mut plain = hyper::Request::new(body);
+        *plain.method_mut() = request.method;
+        *plain.uri_mut() = without_signature(&request.uri)?;
+        *plain.headers_mut() = headers;
+        plain.extensions_mut().insert(Arc::new(asked));
+        let answer = self.router.call(plain).await.map_err(|e| internal(&format!("{e:?}")))?;
+        let (parts, body) = answer.into_parts();
+        Ok(S3Response {
+            output: body,
+            status: Some(parts.status),
+            headers: parts.headers,
+            extensions: parts.extensions,
+        })
+    }
+}
+
+impl Verified {
+    /// Whether the body is content to be streamed; every other body is small.
+    fn is_content(&self, method: &Method, uri: &Uri, headers: &HeaderMap, query: &[(String, String)]) -> bool {
+        if method != Method::PUT || query.iter().any(|(name, _)| SUBRESOURCES.contains(&name.as_str())) {
+            return false;
+        }
+        let host = headers.get(HOST).and_then(|h| h.to_str().ok()).unwrap_or_default();
+        let virtual_host =
+            self.suffix.as_ref().and_then(|s| s.parse_host_header(host).ok()).is_some_and(|h| h.bucket().is_some());
+        let path = uri.path().trim_start_matches('/');
+        if virtual_host { !path.is_empty() } else { path.split_once('/').is_some_and(|(_, key)| !key.is_empty()) }
+    }
+}
+
+/// Reads a small body whole and checks what the client claims about it.
+async fn small(body: Body, headers: &HeaderMap, query: &[(String, String)], faults: &Faults) -> S3Result<Body> {
+    let declared = headers.get("content-length").and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
+    let too_long = || error(S3ErrorCode::MaxMessageLengthExceeded, "Your request was too big.");
+    if declared.is_some_and(|n| n > WHOLE_MAX) {
+        return Err(too_long());
+    }
+    let data = whole(body, WHOLE_MAX).await.map_err(|e| faulty(&e, faults))?.ok_or_else(too_long)?;
+    // At Complete the checksum headers are about the object, not about this body.
+    let about_body = query.iter().any(|(n, _)| n == "delete" || n == "tagging");
+    if about_body {
+        let claims = Claims::of(headers)?;
+        claims.verify(&digest(&data, &claims.algorithms(&[])))?;
+    }
+    Ok(Body::from(data))
+}
+
+/// `aws-chunked` is framing and no property of the object.
+fn without_chunked(encoding: &HeaderValue) -> Option<HeaderValue> {
+    let Ok(text) = encoding.to_str() else { return Some(encoding.clone()) };
+    let kept: Vec<_> =
+        text.split(',').map(str::trim).filter(|c| !c.is_empty() && !c.eq_ignore_ascii_case("aws-chunked")).collect();
+    if kept.is_empty() { None } else { HeaderValue::from_str(&kept.join(",")).ok() }
+}
+
+/// Some SDKs move headers of a presigned URL into its query. Checksums there are not taken: they are of the empty body that was
+/// presigned.
+fn hoisted(query: &[(String, String)], headers: &mut HeaderMap) {
+    for (name, value) in query {
+        let name = name.to_ascii_lowercase();
+        if !(name.starts_with("x-amz-meta-") || matches!(name.as_str(), "x-amz-tagging" | "x-amz-storage-class")) {
+            continue;
+        }
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value))
+            && !headers.contains_key(&name)
+        {
+            headers.insert(name, value);
+        }
+    }
+}
+
+/// Drops the parameters of the signature, which the router would take for a request to verify again.
+fn without_signature(uri: &Uri) -> S3Result<Uri> {
+    let Some(query) = uri.query() else { return Ok(uri.clone()) };
+    let kept: Vec<&str> = query
+        .split('&')
+        .filter(|pair| {
+            let name = pairs(pair).pop().map(|(name, _)| name.to_ascii_lowercase()).unwrap_or_default();
+            !name.starts_with("x-amz-")
+        })
+        .collect();
+    let target = if kept.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), kept.join("&")) };
+    target.parse().map_err(|e| internal(&e))
+}
