@@ -146,7 +146,12 @@ impl Apply<'_, '_, '_> {
 
     fn attach(&mut self, node: NodeId, place: &Place, entry: Entry) -> Result<()> {
         let above = self.dir(place.0)?;
-        if let Some(other) = self.txn.view.entry(above, &place.1)? {
+        self.name(node, above, &place.1, entry)
+    }
+
+    /// Gives a name, which the plan has made sure is free.
+    fn name(&mut self, node: NodeId, above: Ino, name: &[u8], entry: Entry) -> Result<()> {
+        if let Some(other) = self.txn.view.entry(above, name)? {
             let path = self.weave.name_of(node)?;
             return Err(Error::new(
                 ErrorKind::Conflict,
@@ -157,7 +162,7 @@ impl Apply<'_, '_, '_> {
                 ),
             ));
         }
-        self.txn.attach(above, &place.1, entry)
+        self.txn.attach(above, name, entry)
     }
 
     /// Returns our inode of a directory, making an implicit one where it is missing.
@@ -197,7 +202,7 @@ impl Apply<'_, '_, '_> {
             let mut inode = Inode::new(FileType::Directory, 0o755, uid, gid, self.txn.now);
             inode.implicit = true;
             self.txn.put_inode(ino, &inode);
-            self.txn.attach(above, &name, Entry { ino, kind: FileType::Directory })?;
+            self.name(node, above, &name, Entry { ino, kind: FileType::Directory })?;
             self.made.insert(node, ino);
             above = ino;
         }

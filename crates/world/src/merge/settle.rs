@@ -5,8 +5,9 @@ use super::decide::{Fate, Source, Verdict, decide};
 use super::facts::Facts;
 use super::weave::{NodeId, Of, Place, TOP, Weave};
 use super::{Conflict, ConflictKind, Decide, Policy, Side, Sides};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use bytes::Bytes;
+use mw_model::ErrorKind;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A node of the plan.
@@ -53,8 +54,13 @@ pub(crate) fn settle(weave: &mut Weave<'_>, sides: &Sides<'_>, how: &Decide<'_>)
     };
     settling.single()?;
     settling.parents()?;
-    settling.cycles()?;
-    settling.collisions()?;
+    for _ in 0..ROUNDS {
+        settling.cycles()?;
+        if !settling.collisions()? {
+            break;
+        }
+    }
+    settling.fits()?;
     let mut plan = settling.plan;
     plan.conflicts.sort();
     // A directory and its marker share a path: one conflict says both.
@@ -263,7 +269,8 @@ impl Settling<'_, '_> {
             .collect();
         for node in moved {
             let Some(cycle) = self.cycle(node)? else { continue };
-            match self.conflict(node, ConflictKind::RenameCycle)? {
+            let known = self.conflicted.contains(&node);
+            match if known { Side::Ours } else { self.conflict(node, ConflictKind::RenameCycle)? } {
                 Side::Ours => self.take(node, Side::Ours),
                 Side::Theirs => {
                     for dir in cycle {
@@ -288,33 +295,75 @@ impl Settling<'_, '_> {
         Ok((at == node).then_some(circle))
     }
 
-    /// Two things that would have one name.
-    fn collisions(&mut self) -> Result<()> {
+    /// Two things that would have one name. Returns whether there were any.
+    fn collisions(&mut self) -> Result<bool> {
         for round in 0..ROUNDS {
-            let Some((place, nodes)) = self.collision()? else { return Ok(()) };
+            let Some((place, nodes)) = self.collision()? else { return Ok(round > 0) };
             let mut incoming = None;
             let mut resident = None;
             for node in nodes {
                 let here = self.weave.spot(node, Of::Ours)?.is_some_and(|spot| spot.place == place);
                 *(if here { &mut resident } else { &mut incoming }) = Some(node);
             }
-            let Some(incoming) = incoming.or(resident) else { return Ok(()) };
+            let Some(incoming) = incoming.or(resident) else { return Ok(true) };
             let mut moved = false;
             for node in [Some(incoming), resident].into_iter().flatten() {
                 moved |= self.weave.spot(node, Of::Common)?.is_some();
             }
             let kind = if moved { ConflictKind::RenameRename } else { ConflictKind::BothAdded };
-            let side = if self.conflicted.contains(&incoming) || round + 1 == ROUNDS {
-                Side::Ours
-            } else {
-                self.conflict(incoming, kind)?
-            };
-            match (side, resident) {
-                (Side::Theirs, Some(resident)) => self.take(resident, Side::Theirs),
-                _ => self.take(incoming, Side::Ours),
+            // What yielded once and still does not fit yields to ours.
+            let known = self.conflicted.contains(&incoming);
+            match (if known { Side::Ours } else { self.conflict(incoming, kind)? }, resident) {
+                (Side::Theirs, Some(resident)) => self.give_way(resident, Side::Theirs)?,
+                _ => self.give_way(incoming, Side::Ours)?,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Has a node take its place on one side; a directory that is there only for what is in it goes with that.
+    fn give_way(&mut self, node: NodeId, side: Side) -> Result<()> {
+        self.take(node, side);
+        if self.place(node)?.is_some() {
+            return Ok(());
+        }
+        let all: Vec<NodeId> = self.plan.nodes.keys().copied().collect();
+        for below in all {
+            let mut at = below;
+            let mut depth = 0;
+            while at != TOP && at != node && depth < 65_536 {
+                depth += 1;
+                match if at == below { self.place(at)? } else { self.place_of_dir(at)? } {
+                    Some(place) => at = place.0,
+                    None => break,
+                }
+            }
+            if at == node && below != node {
+                self.take(below, side);
             }
         }
         Ok(())
+    }
+
+    /// Refuses decisions that cannot be brought together, which no policy should lead to.
+    fn fits(&mut self) -> Result<()> {
+        let mut broken = self.collision()?.map(|(_, nodes)| nodes[0]);
+        let dirs = self.plan.nodes.iter().filter(|(node, p)| **node != TOP && p.facts.directory());
+        let all: Vec<NodeId> = dirs.map(|(node, _)| *node).collect();
+        for node in all {
+            if broken.is_none() && self.place(node)?.is_some() && self.cycle(node)?.is_some() {
+                broken = Some(node);
+            }
+        }
+        let Some(node) = broken.filter(|_| self.plan.conflicts.is_empty()) else { return Ok(()) };
+        let path = self.weave.name_of(node)?;
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!(
+                "{:?} does not fit with what was decided elsewhere; decide on it with a resolution",
+                String::from_utf8_lossy(&path)
+            ),
+        ))
     }
 
     fn collision(&mut self) -> Result<Option<(Place, Vec<NodeId>)>> {

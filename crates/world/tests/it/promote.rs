@@ -927,7 +927,7 @@ fn renames_at_random_keep_every_world_whole() {
                 let flag = if rng.one_in(4) { RenameFlag::Exchange } else { RenameFlag::Replace };
                 // Many of these are refused, which is fine.
                 let _ = match rng.below(8) {
-                    0 | 1 | 2 => w.rename(a_dir, &a_name, b_dir, &b_name, flag),
+                    0..=2 => w.rename(a_dir, &a_name, b_dir, &b_name, flag),
                     3 => w.make(b_dir, &b_name, &a(FileType::Directory)).map(drop),
                     4 => w.make(b_dir, &b_name, &a(FileType::File)).and_then(|at| {
                         w.write(at.ino, WriteAt::Offset(0), format!("{tag}{step}").as_bytes()).map(drop)
