@@ -32,7 +32,8 @@ pub type Query<'a> = &'a [(&'a str, Vec<u8>)];
 /// A connection to a server, made anew for each call.
 #[derive(Debug)]
 pub struct Client {
-    runtime: Runtime,
+    /// Gone only while it is dropped.
+    runtime: Option<Runtime>,
     env: Env,
     found: Mutex<Found>,
     /// The directory whose server this is; `None` when it was named outright.
@@ -83,7 +84,7 @@ impl Client {
             Some(found) => (found, None),
             None => (endpoint::of_dir(&dir, &runtime, &env)?, Some(dir)),
         };
-        Ok(Self { runtime, env, found: Mutex::new(found), dir })
+        Ok(Self { runtime: Some(runtime), env, found: Mutex::new(found), dir })
     }
 
     /// Returns the server's address and the key in use.
@@ -93,7 +94,7 @@ impl Client {
 
     /// Returns the runtime on which streams are read.
     pub fn runtime(&self) -> &Runtime {
-        &self.runtime
+        self.runtime.as_ref().unwrap_or_else(|| unreachable!("the runtime goes last"))
     }
 
     /// Asks for a document.
@@ -163,7 +164,7 @@ impl Client {
         producer: impl FnOnce(Sink) + Send + 'static,
     ) -> Result<T> {
         let body = {
-            let _inside = self.runtime.enter();
+            let _inside = self.runtime().enter();
             body::produce(producer)
         };
         let content = Content {
@@ -195,7 +196,7 @@ impl Client {
 
     fn whole(&self, response: Response<Incoming>) -> Result<Bytes> {
         let limited = http_body_util::Limited::new(response.into_body(), MAX_ANSWER);
-        let body = self.runtime.block_on(limited.collect()).map_err(|e| broken(&*e))?;
+        let body = self.runtime().block_on(limited.collect()).map_err(|e| broken(&*e))?;
         Ok(body.to_bytes())
     }
 
@@ -240,17 +241,17 @@ impl Client {
             request = request.header("idempotency-key", key);
         }
         let request = request.body(content.body).map_err(|e| Failure::usage(format!("this cannot be sent: {e}")))?;
-        self.runtime.block_on(send(stream, request))
+        self.runtime().block_on(send(stream, request))
     }
 
     /// Opens a connection. The server of a directory that has left is started again.
     fn open(&self) -> Result<TcpStream> {
         let authority = self.found().authority;
-        match self.runtime.block_on(dial(&authority)) {
+        match self.runtime().block_on(dial(&authority)) {
             Err(Failure::Unreachable(_)) if self.dir.is_some() => {
                 let dir = self.dir.clone().unwrap_or_default();
-                let found = endpoint::of_dir(&dir, &self.runtime, &self.env)?;
-                let stream = self.runtime.block_on(dial(&found.authority))?;
+                let found = endpoint::of_dir(&dir, self.runtime(), &self.env)?;
+                let stream = self.runtime().block_on(dial(&found.authority))?;
                 *self.found.lock() = found;
                 Ok(stream)
             }
@@ -261,6 +262,15 @@ impl Client {
 
 fn strange(status: StatusCode) -> Failure {
     Failure::new(ErrorKind::Io, format!("the server answered {status} without a reason; is it a manyworlds server?"))
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // A producer that waits for standard input would be waited for, although nobody wants its bytes any more.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 /// A stream that is being read.
@@ -296,7 +306,7 @@ impl Reading<'_> {
     /// The stream broke off, a line is not understood, or `each` failed.
     pub fn lines<T: DeserializeOwned>(mut self, mut each: impl FnMut(T) -> Result<()>) -> Result<()> {
         let mut rest = Vec::new();
-        while let Some(piece) = self.client.runtime.block_on(self.next())? {
+        while let Some(piece) = self.client.runtime().block_on(self.next())? {
             take_lines(&mut rest, &piece, &mut each)?;
         }
         Ok(())
@@ -326,7 +336,7 @@ impl std::io::Read for Reading<'_> {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         while self.current.is_empty() {
             let client = self.client;
-            match client.runtime.block_on(self.next()).map_err(std::io::Error::other)? {
+            match client.runtime().block_on(self.next()).map_err(std::io::Error::other)? {
                 None => return Ok(0),
                 Some(piece) => self.current = piece,
             }

@@ -15,6 +15,7 @@ use mw_http::sigv4::Credentials;
 use mw_http::types::{Health, Secret};
 use mw_model::ErrorKind;
 use std::ffi::OsStr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -169,7 +170,7 @@ async fn answers(authority: &str, announcement: &Announcement) -> bool {
 
 fn start(dir: &Path) -> Result<Child> {
     let log = dir.join("server.log");
-    let open = || std::fs::OpenOptions::new().create(true).append(true).open(&log);
+    let open = || std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&log);
     let (out, err) = open().and_then(|out| Ok((out, open()?))).map_err(|e| Failure::io(log.display(), e))?;
     let program = std::env::current_exe().map_err(|e| Failure::io("this program", e))?;
     Command::new(program)

@@ -97,7 +97,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
 
 fn refuse(parts: &Parts, error: &Error) -> Response<Body> {
     let status = error::status(error.kind());
-    if status.is_server_error() {
+    if matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::NoSpace) {
         let source = std::error::Error::source(error).map(ToString::to_string);
         tracing::error!(method = %parts.method, path = parts.uri.path(), %error, source, "request failed");
     } else {

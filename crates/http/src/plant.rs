@@ -5,6 +5,7 @@
 //! durable, so that a tree of many small files costs one sync.
 
 use crate::frames::{Node, Record, Records, UNKNOWN_SIZE};
+use crate::harvest::join;
 use crate::types::{Moved, path_text};
 use crate::{Error, Result};
 use bytes::Bytes;
@@ -120,15 +121,13 @@ impl Planter {
     }
 
     fn full(&self, path: &[u8]) -> Bytes {
-        crate::harvest::join(&self.root, path)
+        if path.is_empty() { self.root.clone() } else { join(&self.root, path) }
     }
 
-    /// Starts a file without a name.
+    /// Starts a file without a name, which is open until it is released.
     pub(crate) fn begin(&self, node: &Node) -> Result<Ino> {
         let make = make(node);
-        let attr = self.session.make_unnamed(&make)?;
-        self.session.open(attr.ino)?;
-        Ok(attr.ino)
+        Ok(self.session.make_unnamed(&make)?.ino)
     }
 
     /// Writes content into it.
@@ -158,7 +157,10 @@ impl Planter {
         for (name, value) in &node.xattrs {
             self.session.set_xattr(ino, name, value, XattrFlag::Any)?;
         }
-        let full = crate::harvest::join(&self.root, &node.path);
+        let full = if node.path.is_empty() { self.root.clone() } else { join(&self.root, &node.path) };
+        if full.is_empty() {
+            return Err(Error::new(ErrorKind::IsDirectory, "the root of a world is a directory; give a path in it"));
+        }
         let (parent, name) = parent_of(&self.session, &mut self.dirs, &full)?;
         place(&self.session, parent, &name, &self.token, &full, &mut |name| {
             self.session.link(ino, parent, name).map(|_| ())

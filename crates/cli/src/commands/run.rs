@@ -1,5 +1,7 @@
 //! `mw run`, `mw exec` and `mw runs`. The run lives in the server; this shows it, and cancels it at Ctrl-C.
 
+mod terminal;
+
 use super::Context;
 use super::args::Idempotency;
 use crate::client::{Client, take_lines};
@@ -7,9 +9,10 @@ use crate::failure::{DONE, FAILED, Failure, Result};
 use crate::units;
 use clap::{Args, Subcommand};
 use hyper::Method;
-use mw_http::types::{self, Attempt, NewRun, RunEvent, RunState, Stream};
+use mw_http::types::{self, Attempt, NewRun, RunEvent, RunState};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use terminal::Terminal;
 
 /// What opens, and bounds, the sandbox.
 #[derive(Debug, Args)]
@@ -152,16 +155,18 @@ fn start(context: &Context<'_>, request: &NewRun, sandbox: &Sandbox) -> Result<O
         context.out.show(&run, |run| run.id.clone());
         return Ok(None);
     }
-    follow(context, &client, &run.id, true).map(Some)
+    follow(context, &client, &run, true).map(Some)
 }
 
 /// Shows the events of a run until it has ended. With `cancel` an interrupt ends the run too; otherwise only the showing.
-fn follow(context: &Context<'_>, client: &Client, id: &str, cancel: bool) -> Result<types::Run> {
+fn follow(context: &Context<'_>, client: &Client, run: &types::Run, cancel: bool) -> Result<types::Run> {
+    let id = &run.id;
+    let mut terminal = Terminal::new(context.out, run.attempts.len() > 1);
     let mut result = None;
     let mut show = |event: RunEvent| {
-        match event {
-            RunEvent::Result(run) => result = Some(run),
-            other => tell(context, &other),
+        terminal.show(&event);
+        if let RunEvent::Result(run) = event {
+            result = Some(*run);
         }
         Ok(())
     };
@@ -189,28 +194,6 @@ fn follow(context: &Context<'_>, client: &Client, id: &str, cancel: bool) -> Res
         Some(run) => Ok(run),
         // The stream ended without the result: the server left, or the user only stopped watching.
         None => client.get(&format!("runs/{id}"), &[]),
-    }
-}
-
-fn tell(context: &Context<'_>, event: &RunEvent) {
-    match event {
-        RunEvent::Beat | RunEvent::Result(_) => {}
-        RunEvent::State { attempt, state } => {
-            let who = attempt.map_or_else(|| "run".to_owned(), |n| format!("[{n}]"));
-            context.out.note(&format!("{who} {}", word(*state)));
-        }
-        RunEvent::Output { stream, text, .. } => {
-            // With --json standard output is the document's alone.
-            match stream {
-                Stream::Out if !context.out.is_json() => context.out.bytes(text.as_bytes()),
-                Stream::Out | Stream::Err => context.out.side(text.as_bytes()),
-            }
-        }
-        RunEvent::Verdict { attempt, passed, score, exit } => {
-            let score = score.map(|score| format!(", score {score}")).unwrap_or_default();
-            let exit = exit.map(|exit| format!(", exit code {exit}")).unwrap_or_default();
-            context.out.note(&format!("[{attempt}] {}{exit}{score}", if *passed { "passed" } else { "did not pass" }));
-        }
     }
 }
 
@@ -311,7 +294,7 @@ impl Runs {
             }
             Self::Watch { id } => {
                 let run: types::Run = client.get(&path(&id), &[])?;
-                let run = follow(context, &client, &run.id, false)?;
+                let run = follow(context, &client, &run, false)?;
                 context.out.show(&run, said);
                 Ok(exit(&run))
             }

@@ -158,7 +158,7 @@ fn event(event: Event) -> RunEvent {
             RunEvent::Output { attempt, stream, validator, text }
         }
         Event::Verdict { attempt, passed, score, exit } => RunEvent::Verdict { attempt, passed, score, exit },
-        Event::Result(run) => RunEvent::Result(document(*run)),
+        Event::Result(run) => RunEvent::Result(Box::new(document(*run))),
     }
 }
 

@@ -138,7 +138,7 @@ impl Pull {
 
     /// Opens a directory beneath the destination; no link on the way is followed.
     fn directory(&self, path: &Bytes) -> Result<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         rustix::fs::openat2(&self.root, os(path), flags, Mode::empty(), resolve).map_err(|error| match error {
             Errno::LOOP | Errno::XDEV => Failure::new(

@@ -10,7 +10,6 @@ const VERBS: &[&[&str]] = &[
     &["world", "delete", "WORLD", "--force"],
     &["world", "create", "WORLD"],
     &["fork", "WORLD", "new-fork"],
-    &["fork", "OWN", "WORLD"],
     &["discard", "WORLD"],
     &["snapshot", "take", "WORLD"],
     &["snapshot", "list", "WORLD"],

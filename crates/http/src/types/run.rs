@@ -195,5 +195,5 @@ pub enum RunEvent {
         exit: Option<i32>,
     },
     /// The run ended.
-    Result(Run),
+    Result(Box<Run>),
 }

@@ -1,0 +1,159 @@
+//! Mounts and runs in the real server. They need the kernel's FUSE and, for runs, bubblewrap.
+
+use crate::bench::{Server, temp, write};
+use std::fs;
+use std::path::Path;
+
+/// Returns whether what a test needs is here. In CI everything must be.
+fn has(paths: &[&str]) -> bool {
+    let missing: Vec<_> = paths.iter().filter(|path| !Path::new(path).exists()).collect();
+    if missing.is_empty() {
+        return true;
+    }
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "CI must have {missing:?}");
+    println!("skipped: needs {missing:?}");
+    false
+}
+
+const FUSE: &[&str] = &["/dev/fuse"];
+const RUN: &[&str] = &["/dev/fuse", "/usr/bin/bwrap"];
+
+#[test]
+fn a_mount_shows_what_the_commands_see() {
+    if !has(FUSE) {
+        return;
+    }
+    let s = Server::start();
+    s.ok(&["world", "create", "base"]);
+    s.ok(&["world", "create", "other"]);
+    s.put("mw://base/d/f", "one");
+    let dir = temp();
+    let at = dir.path().to_str().unwrap();
+    let mount = s.json(&["mount", "base", at]);
+    assert_eq!((mount["alive"].as_bool(), mount["dir"].as_str()), (Some(true), Some(at)));
+    assert_eq!(fs::read_to_string(dir.path().join("d/f")).unwrap(), "one");
+    s.put("mw://base/d/f", "two");
+    assert_eq!(fs::read_to_string(dir.path().join("d/f")).unwrap(), "two");
+    write(dir.path(), "made", "here");
+    assert_eq!(s.ok(&["cat", "mw://base/made"]), "here");
+    // The same again changes nothing, another world is refused.
+    s.ok(&["mount", "base", at]);
+    assert_eq!(s.mw(&["mount", "other", at]).code, 1);
+    assert_eq!(s.json(&["mounts"])["mounts"].as_array().unwrap().len(), 1);
+    s.ok(&["unmount", at]);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    assert_eq!(s.mw(&["unmount", at]).code, 4);
+    assert_eq!(s.mw(&["mount", "base", &format!("{at}/absent")]).code, 4);
+    assert_eq!(s.mw(&["mount", "nowhere", at]).code, 4);
+    assert_eq!(s.mw(&["mount", "base", s.path().join("meta").to_str().unwrap()]).code, 2);
+}
+
+#[test]
+fn a_mount_comes_back_after_a_kill_and_after_a_clean_end() {
+    if !has(FUSE) {
+        return;
+    }
+    let s = Server::start();
+    s.ok(&["world", "create", "base"]);
+    let dir = temp();
+    let at = dir.path().to_str().unwrap();
+    s.ok(&["mount", "base", at]);
+    write(dir.path(), "f", "before");
+    s.put("mw://base/durable", "x");
+    let s = Server::on(s.kill(), &[]);
+    assert_eq!(fs::read_to_string(dir.path().join("f")).unwrap(), "before");
+    write(dir.path(), "g", "after");
+    let s = Server::on(s.stop(), &[]);
+    assert_eq!(fs::read_to_string(dir.path().join("g")).unwrap(), "after");
+    s.ok(&["unmount", at]);
+    let s = Server::on(s.stop(), &[]);
+    assert!(s.json(&["mounts"])["mounts"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn a_past_instant_is_mounted_without_writes() {
+    if !has(FUSE) {
+        return;
+    }
+    let s = Server::start();
+    s.ok(&["world", "create", "base"]);
+    s.put("mw://base/f", "then");
+    s.ok(&["snapshot", "take", "base", "then"]);
+    s.put("mw://base/f", "now");
+    let dir = temp();
+    s.ok(&["mount", "base@then", dir.path().to_str().unwrap()]);
+    assert_eq!(fs::read_to_string(dir.path().join("f")).unwrap(), "then");
+    assert_eq!(fs::write(dir.path().join("g"), "x").unwrap_err().kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    s.ok(&["unmount", dir.path().to_str().unwrap()]);
+}
+
+#[test]
+fn a_run_promotes_what_passes_and_discards_the_rest() {
+    if !has(RUN) {
+        return;
+    }
+    let s = Server::start();
+    s.ok(&["world", "create", "base"]);
+    s.put("mw://base/workspace/f", "broken\n");
+    let fails = s.mw(&["run", "base", "--", "sh", "-c", "echo worse > f; exit 3"]);
+    assert_eq!(fails.code, 1, "{}", fails.err);
+    assert_eq!(s.ok(&["cat", "mw://base/workspace/f"]), "broken\n");
+    let late = s.mw(&["run", "base", "--timeout", "1s", "--", "sh", "-c", "trap '' TERM; sleep 60; sleep 60"]);
+    assert_eq!(late.code, 124, "{}", late.err);
+    let race = s.mw(&[
+        "run",
+        "base",
+        "--validate",
+        "grep -q fixed f && echo score: $(wc -c < f)",
+        "--cmd",
+        "echo hello; exit 0",
+        "--cmd",
+        "echo fixed > f",
+        "--cmd",
+        "echo fixed best > f",
+        "--json",
+    ]);
+    assert_eq!(race.code, 0, "{}", race.err);
+    let run: serde_json::Value = serde_json::from_str(&race.out).unwrap();
+    assert_eq!((run["state"].as_str(), run["winner"].as_u64()), (Some("promoted"), Some(3)), "{run}");
+    assert_eq!(s.ok(&["cat", "mw://base/workspace/f"]), "fixed best\n");
+    let worlds = s.json(&["world", "list"]);
+    assert_eq!(worlds["worlds"].as_array().unwrap().len(), 1, "{worlds}");
+    let id = run["id"].as_str().unwrap();
+    assert_eq!(s.json(&["runs", "show", id])["state"], "promoted");
+    assert_eq!(s.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 3);
+    assert_eq!(s.mw(&["runs", "show", "nothing"]).code, 4);
+}
+
+#[test]
+fn exec_gives_the_commands_own_code_and_output() {
+    if !has(RUN) {
+        return;
+    }
+    let s = Server::start();
+    s.ok(&["world", "create", "base"]);
+    s.put("mw://base/workspace/f", "x");
+    s.ok(&["fork", "base", "twig"]);
+    let done = s.mw(&["exec", "twig", "--", "sh", "-c", "echo out; echo err >&2; echo y > f; exit 7"]);
+    assert_eq!((done.code, done.out.as_str()), (7, "out\n"), "{}", done.err);
+    assert!(done.err.contains("err\n"));
+    assert_eq!(s.ok(&["cat", "mw://twig/workspace/f"]), "y\n");
+    assert_eq!(s.ok(&["cat", "mw://base/workspace/f"]), "x");
+}
+
+#[test]
+fn a_run_left_to_itself_can_be_watched_and_cancelled() {
+    if !has(RUN) {
+        return;
+    }
+    let s = Server::start();
+    s.ok(&["world", "create", "base"]);
+    s.put("mw://base/workspace/f", "x");
+    let id = s.ok(&["run", "base", "--detach", "--", "sleep", "600"]);
+    let id = id.trim();
+    let run = s.json(&["runs", "cancel", id]);
+    assert_eq!(run["state"], "cancelled", "{run}");
+    assert_eq!(s.mw(&["runs", "watch", id]).code, 1);
+    assert_eq!(s.json(&["world", "list"])["worlds"].as_array().unwrap().len(), 1);
+    assert_eq!(s.json(&["key", "list"])["keys"].as_array().unwrap().len(), 1);
+}
