@@ -4,6 +4,7 @@
 mod core;
 mod crash;
 mod crash_disk;
+mod crash_work;
 mod faults;
 mod faults_list;
 mod faults_plant;
@@ -11,6 +12,7 @@ mod merges;
 mod objects;
 mod oracle;
 mod oracle_apply;
+mod oracle_merges;
 mod oracle_view;
 mod promote;
 mod rig;

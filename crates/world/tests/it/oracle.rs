@@ -6,11 +6,12 @@
 
 use crate::crash_disk::{Life, options};
 use crate::oracle_apply::{Versions, apply, left_out, merge, worded};
+use crate::oracle_merges::Renames;
 use crate::oracle_view as view;
 use mw_env::Env;
 use mw_model::{ErrorKind, Version};
 use mw_sim::SimDisk;
-use mw_testkit::{Conflict, ConflictKind, Item, Model, Op, Policy, Rng, Verb, random_op};
+use mw_testkit::{Model, Op, Policy, Rng, Verb, random_op};
 use mw_world::{At, Options, Promoted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -41,66 +42,6 @@ pub struct Run {
     renames: Renames,
     /// What was done so far, printed when something is wrong.
     story: Vec<String>,
-}
-
-/// When names of a world were last moved, and when a world was forked, in operations done.
-///
-/// The engine follows renames and hard links through a merge; to the model they are a deletion and an addition. To the engine a
-/// directory and its marker are two entries, and a directory that a merge brings back has its attributes; to the model they are one
-/// item, and what is left of a deleted directory is an implicit one. So merges are compared where neither side has moved a name since the
-/// fork, and nothing contradicts in a directory itself; the others are done by the engine alone, in a test of their own.
-#[derive(Default)]
-pub struct Renames {
-    done: usize,
-    moved: BTreeMap<String, usize>,
-    forked: BTreeMap<String, usize>,
-}
-
-impl Renames {
-    pub fn note(&mut self, op: &Op) {
-        self.done += 1;
-        match op {
-            Op::In { world, verb: Verb::Rename { .. } | Verb::Link { .. } } => {
-                self.moved.insert(world.clone(), self.done);
-            }
-            Op::Fork { to, .. } => {
-                self.forked.insert(to.clone(), self.done);
-                self.moved.remove(to);
-            }
-            Op::CreateWorld { world } => drop(self.moved.remove(world)),
-            // What a revert brings back may be a name from before a rename.
-            Op::Revert { world, .. } | Op::Restore { world, .. } if self.moved.contains_key(world) => {
-                self.moved.insert(world.clone(), self.done);
-            }
-            _ => {}
-        }
-    }
-
-    pub fn comparable(&self, op: &Op, model: &Model) -> bool {
-        let (Op::Promote { fork, .. } | Op::Rebase { fork, .. }) = op else { return true };
-        let plan = match op {
-            Op::Promote { only, .. } => model.plan_promote(fork, Policy::Fail, only.as_deref()),
-            _ => model.plan_rebase(fork, Policy::Fail),
-        };
-        let directory = |c: &Conflict| c.kind == ConflictKind::ParentDeleted || c.path.ends_with('/');
-        let target = if matches!(op, Op::Rebase { .. }) { Some(fork.as_str()) } else { model.base_of(fork) };
-        if let (Ok(plan), Some(target)) = (plan, target.and_then(|target| model.world(target))) {
-            let here = target.tree().flat();
-            let left_over = |dir: &String| {
-                let below = |path: &String| path != dir && path.starts_with(dir);
-                here.keys().any(|path| below(path) && plan.changes.get(path) != Some(&None))
-                    || plan.changes.iter().any(|(path, item)| below(path) && item.is_some())
-            };
-            let gone =
-                |(path, item): (&String, &Option<Item>)| item.is_none() && path.ends_with('/') && left_over(path);
-            if plan.conflicts.iter().any(directory) || plan.changes.iter().any(gone) {
-                return false;
-            }
-        }
-        let since = self.forked.get(fork).copied().unwrap_or(0);
-        let still = |world: &str| self.moved.get(world).is_none_or(|at| *at < since);
-        still(fork) && model.base_of(fork).is_none_or(still)
-    }
 }
 
 impl Drop for Run {
@@ -194,8 +135,8 @@ impl Run {
             Some(dry) => self.merge_alone(op, dry),
             None => apply(self.life(), &self.versions, op),
         };
-        let broken = [ErrorKind::Corrupt, ErrorKind::Io, ErrorKind::Busy, ErrorKind::Unsupported];
-        assert!(done.is_ok() || done.is_err_and(|kind| !broken.contains(&kind)), "{op}: {done:?}");
+        let broken = |kind| matches!(kind, ErrorKind::Corrupt | ErrorKind::Io | ErrorKind::Unsupported);
+        assert!(!done.is_err_and(broken), "{op}: {done:?}");
         if done.is_ok() && self.model.apply(op).is_ok() {
             let life = self.life.as_ref().expect("the store is open");
             self.versions.note(life, &self.model).expect("every world can be asked for its version");
@@ -230,6 +171,7 @@ impl Run {
         let (real, dry) = match (real, dry) {
             (Ok(real), Ok(dry)) => (real, dry),
             (Err(real), Err(dry)) => {
+                assert_ne!(real.kind(), ErrorKind::Busy, "{op}: nobody else is writing");
                 assert_eq!(real.kind(), dry.kind(), "{op}: the real run, and the dry one");
                 return Err(real.kind());
             }
