@@ -6,12 +6,14 @@
 mod content;
 mod dirs;
 mod names;
+mod retries;
 mod xattrs;
 
 pub(crate) use content::{Resize, Write, Wrote};
 pub(crate) use dirs::OpenDir;
 pub(crate) use names::{New, passage_of_open};
 
+use self::retries::Retries;
 use crate::epochs::Epochs;
 use crate::errors::held;
 use crate::gate::{Gate, Pass, Passage};
@@ -54,6 +56,7 @@ pub(crate) struct Door {
     pub(crate) known: Known,
     pub(crate) opens: Opens,
     pub(crate) epochs: Epochs,
+    retries: Retries,
     pub(crate) gate: Arc<Gate>,
     pub(crate) notices: Arc<Notices>,
     /// Notifications posted while the gate was closed; whoever opens it waits for them.
@@ -79,6 +82,7 @@ impl Door {
             known: Known::default(),
             opens: Opens::default(),
             epochs: Epochs::default(),
+            retries: Retries::default(),
             gate: Arc::default(),
             notices: Arc::new(Notices::new(env)),
             owed: Mutex::default(),
@@ -163,14 +167,18 @@ impl Door {
         if self.gone.load(Ordering::SeqCst) {
             return (Err(Errno::ENODEV), Vec::new());
         }
-        collect(|| {
+        let (result, tickets) = collect(|| {
             catch_unwind(AssertUnwindSafe(|| verb(self))).unwrap_or_else(|panic| {
                 let what = panic.downcast_ref::<&str>().copied().map(str::to_owned);
                 let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
                 tracing::error!(world = %self.world, "a request panicked and was answered with EIO: {what}");
                 Err(Errno::EIO)
             })
-        })
+        });
+        if matches!(result, Err(Errno::ESTALE)) {
+            self.retries.expect();
+        }
+        (result, tickets)
     }
 
     /// Returns how long the kernel may keep the attributes of `ino` that were asked for at `since`.
@@ -195,17 +203,27 @@ impl Door {
         attr::file_attr(attr)
     }
 
+    /// The kernel gives `lookups` of an inode back.
+    pub(crate) fn forget(&self, ino: u64, lookups: u64) {
+        let forgotten = self.known.forget(ino, lookups);
+        if let Some(claimed) = forgotten {
+            // Nobody waits for an answer.
+            let _ = self.guard(|door| {
+                door.end_retry(Some(ino));
+                if claimed {
+                    door.unused(ino);
+                }
+                Ok(())
+            });
+        }
+    }
+
     /// Has the world look again at an inode that it kept because the kernel knew it: a directory that exists only for its keys
     /// goes with its last user, and opening and closing it is how the world hears of users.
-    pub(crate) fn unused(&self, ino: u64) {
-        let look = |door: &Self| {
-            if door.session.open(Ino(ino)).is_ok() {
-                door.session.release(Ino(ino));
-            }
-            Ok(())
-        };
-        // Nobody waits for an answer.
-        let _ = self.guard(look);
+    fn unused(&self, ino: u64) {
+        if self.session.open(Ino(ino)).is_ok() {
+            self.session.release(Ino(ino));
+        }
     }
 
     /// Returns the attributes of an inode that the kernel knows.
@@ -288,6 +306,7 @@ impl Door {
         self.notices.stop();
         self.dirs.lock().clear();
         self.known.clear();
+        self.end_retry(None);
         for (ino, count) in self.opens.drain() {
             (0..count).for_each(|_| self.session.release(Ino(ino)));
         }
@@ -312,3 +331,6 @@ impl Door {
         *ended
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -147,9 +147,7 @@ impl Filesystem for Requests {
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
-        if self.0.known.forget(ino.0, lookups) {
-            self.0.unused(ino.0);
-        }
+        self.0.forget(ino.0, lookups);
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
@@ -386,7 +384,7 @@ impl Filesystem for Requests {
                     let keep = door.keep_attr(line.ino, since).min(door.keep_name(ino.0, since));
                     let full = reply.add(INodeNo(line.ino), line.offset, name, &keep, &told, GENERATION);
                     if full {
-                        door.known.forget(line.ino, 1);
+                        door.forget(line.ino, 1);
                     }
                     !full
                 })

@@ -32,12 +32,15 @@ impl Known {
         inode.fresh = true;
     }
 
-    /// Gives `lookups` back. Returns whether the world must hear that the inode is no longer in use.
-    pub(crate) fn forget(&self, ino: u64, lookups: u64) -> bool {
+    /// Gives `lookups` back. When they were the last, returns whether the world must hear that the inode is no longer in use.
+    pub(crate) fn forget(&self, ino: u64, lookups: u64) -> Option<bool> {
         let mut inodes = self.0.lock();
-        let Some(inode) = inodes.get_mut(&ino) else { return false };
+        let inode = inodes.get_mut(&ino)?;
         inode.lookups = inode.lookups.saturating_sub(lookups);
-        inode.lookups == 0 && inodes.remove(&ino).is_some_and(|inode| inode.claimed)
+        if inode.lookups > 0 {
+            return None;
+        }
+        inodes.remove(&ino).map(|inode| inode.claimed)
     }
 
     /// Returns whether the kernel knows `ino`, on behalf of the world: a working directory is known and not open.

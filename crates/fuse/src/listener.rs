@@ -72,7 +72,7 @@ impl Listener for Ear {
         door.gate.release();
         if !door.gate.is_held() {
             let owed = std::mem::take(&mut *door.owed.lock());
-            owed.iter().for_each(|ticket| wait(ticket));
+            owed.iter().for_each(wait);
         }
     }
 

@@ -113,12 +113,15 @@ fn serve(
     // Before the first request is read, so that nothing is cached that we would not hear of.
     let subscription = door.session.subscribe(origin, Arc::new(Ear(Arc::downgrade(door))));
     door.connect(Kernel::new(session.notifier(), device), subscription);
+    let server = session.spawn().map_err(failed)?;
+    // The kernel begins with a root without permissions, and would keep it so if a notification crossed the first answer: the
+    // first program, when it is not root's, would be refused. So the first question is ours, before any notification.
+    rustix::fs::stat(plan.dir).map_err(|e| failed(e.into()))?;
     let teller = door.clone();
     std::thread::Builder::new()
         .name("mw-fuse-notify".into())
         .spawn(move || teller.notices.run(|notice| teller.tell(notice)))
         .map_err(failed)?;
-    let server = session.spawn().map_err(failed)?;
     if let Ok(Some(number)) = find(plan.dir) {
         device::widen_read_ahead(&number);
     }

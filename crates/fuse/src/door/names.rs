@@ -25,17 +25,6 @@ pub(crate) struct New {
 const SETGID: u32 = 0o2000;
 
 impl Door {
-    /// Looks a name up; `None` when there is none, which the kernel may remember.
-    pub(crate) fn lookup(&self, parent: u64, name: &[u8]) -> Result<Option<Attr>> {
-        match self.session.lookup(Ino(parent), name) {
-            Ok(attr) => Ok(Some(attr)),
-            Err(e) => match errno(&e) {
-                Errno::ENOENT => Ok(None),
-                other => Err(other),
-            },
-        }
-    }
-
     /// Makes something. In a directory with the setgid bit it takes the directory's group, and a directory the bit too
     /// (Linux, mkdir(2) and open(2)).
     pub(crate) fn make(&self, new: New) -> Result<Attr> {

@@ -9,9 +9,9 @@ fn an_inode_is_known_until_its_last_lookup_is_given_back() {
     known.add(5, 2);
     assert_eq!(known.take_fresh(5), Some(2));
     assert_eq!(known.take_fresh(5), None);
-    assert!(!known.forget(5, 1));
+    assert_eq!(known.forget(5, 1), None);
     assert!(known.has(5));
-    assert!(!known.forget(5, 1));
+    assert_eq!(known.forget(5, 1), Some(false));
     assert!(!known.has(5));
     assert!(known.has(Ino::ROOT.0));
 }
@@ -22,8 +22,8 @@ fn the_world_hears_of_the_end_of_a_use_that_it_asked_about() {
     assert!(!known.uses(5));
     known.add(5, 1);
     assert!(known.uses(5));
-    assert!(known.forget(5, 1));
-    assert!(!known.uses(5) && !known.forget(5, 1));
+    assert_eq!(known.forget(5, 1), Some(true));
+    assert!(!known.uses(5) && known.forget(5, 1).is_none());
 }
 
 #[test]

@@ -19,12 +19,13 @@ pub struct Bed {
 
 /// Makes a bed, or says why not.
 pub fn bed() -> Option<Bed> {
-    let can = Path::new("/dev/fuse").exists()
+    let can = std::fs::File::options().read(true).write(true).open("/dev/fuse").is_ok()
         && (rustix::process::geteuid().is_root() || Command::new("fusermount3").arg("-V").output().is_ok());
-    if !missing(can, "/dev/fuse, and root or fusermount3") {
+    if !missing(can, "/dev/fuse for reading and writing, and root or fusermount3") {
         return None;
     }
-    let options = Options { background: false, ..Options::default() };
+    let owner = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    let options = Options { background: false, owner, ..Options::default() };
     let (meta, segments) = (Arc::new(mw_meta::Memory::new()), Arc::new(mw_segments::Memory::new()));
     let store = Store::open(meta, segments, Env::real(), options).unwrap();
     let root = store.principal(&store.root_key().unwrap().id).unwrap();

@@ -3,6 +3,8 @@
 //! Each test names the case of the case book that it stands for. Needs `/dev/fuse` and root, or `fusermount3`: where that
 //! is missing a test says `skipped: needs ...`, and fails under `CI=true`.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod bed;
 mod content;
 mod directories;

@@ -43,11 +43,11 @@ fn a_reader_sees_one_version() {
     bed.put("base", "o", &versions[0]);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for i in 1..60 {
+            for i in 1..200 {
                 bed.put("base", "o", &versions[i % 2]);
             }
         });
-        for _ in 0..60 {
+        for _ in 0..200 {
             let read = fs::read(m.path("o")).unwrap();
             assert!(versions.contains(&read), "{} bytes, mixed", read.len());
         }
