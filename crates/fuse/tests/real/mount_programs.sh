@@ -55,8 +55,10 @@ else
     AWS_ACCESS_KEY_ID=$(field id access_key_id AccessKeyId) && AWS_SECRET_ACCESS_KEY=$(field secret secret_access_key SecretAccessKey) || die "no root key"
     export AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
     mkdir "$work/m"
-    "$MW" world create w >>"$log" 2>&1 || die "mw world create"
-    "$MW" mount w "$work/m" >>"$log" 2>&1 || die "mw mount"
+    "$MW" world create programs >>"$log" 2>&1 || die "mw world create"
+    "$MW" mount programs "$work/m" >>"$log" 2>&1 || die "mw mount"
+    # Otherwise the list would be compared with itself.
+    grep -q " $work/m fuse.mw " /proc/mounts || die "nothing is mounted at $work/m"
     mounted=$work/m
 fi
 
