@@ -4,10 +4,12 @@ use crate::auth::Secrets;
 use crate::chunks::{Faults, Framing};
 use crate::guard::{Framed, admit};
 use crate::host::Suffix;
+use crate::names::repaired;
 use crate::pool::Pool;
 use crate::verbs::Verbs;
 use crate::verified::Verified;
-use hyper::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::body::Body as _;
+use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, EXPECT, HeaderName, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use mw_world::Store;
 use s3s::Body;
@@ -72,10 +74,15 @@ impl S3Door {
     pub async fn call<B: Into<Body>>(&self, request: Request<B>) -> Response<Body> {
         let id = self.store.env().token(16).to_ascii_uppercase();
         let (mut parts, body) = request.into_parts();
+        let body: Body = body.into();
+        // Whoever expects to be asked for content may get the answer at once: when there is no content, or when it is refused unread.
+        // One client (botocore) then misreads the next answer on the connection; on a new one it does not.
+        let expects = parts.headers.contains_key(EXPECT);
+        let empty = body.is_end_stream();
         let answer = match admit(&parts) {
             Ok(framed) => {
                 let faults = Faults::default();
-                let body = watched(body.into(), framed, faults.clone());
+                let body = watched(body, framed, faults.clone());
                 parts.extensions.insert(faults);
                 self.verifier.call(Request::from_parts(parts, body)).await.unwrap_or_else(|e| {
                     tracing::error!(error = ?e, "the S3 door could not answer");
@@ -84,7 +91,11 @@ impl S3Door {
             }
             Err(error) => error.to_http_response().unwrap_or_else(|_| failed()),
         };
-        finish(answer, &id)
+        let mut answer = finish(answer, &id);
+        if expects && (empty || answer.status().is_client_error() || answer.status().is_server_error()) {
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer
     }
 }
 
@@ -122,9 +133,8 @@ fn finish(mut answer: Response<Body>, id: &str) -> Response<Body> {
     let xml = answer.headers().get(CONTENT_TYPE).is_some_and(|v| v == "application/xml");
     if let Some(body) = answer.body().bytes().filter(|b| xml && !b.is_empty()) {
         let error = answer.status().is_client_error() || answer.status().is_server_error();
-        let text = String::from_utf8_lossy(&body);
-        // A raw CR is read back as LF (XML 1.0, 2.11); only keys and other texts can bring one.
-        let mut text = text.replace('\r', "&#13;");
+        // Only keys and other texts of clients can bring what XML cannot carry.
+        let mut text = repaired(&String::from_utf8_lossy(&body));
         if error && let Some(end) = text.rfind("</Error>") {
             let message = if text.contains("<Message>") { "" } else { message_of(&text) };
             text.insert_str(end, &format!("{message}<RequestId>{id}</RequestId>"));

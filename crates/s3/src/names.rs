@@ -54,6 +54,20 @@ pub(crate) fn xml_of(key: &[u8]) -> String {
     show(key, is_xml)
 }
 
+/// Makes finished XML well-formed: a carriage return becomes a reference, or it would be read back as a line feed (XML 1.0, 2.11), and
+/// what XML cannot carry comes under the escape of keys.
+pub(crate) fn repaired(xml: &str) -> String {
+    let mut text = String::with_capacity(xml.len());
+    for c in xml.chars() {
+        match c {
+            '\r' => text.push_str("&#13;"),
+            c if is_xml(c) => text.push(c),
+            c => c.encode_utf8(&mut [0; 4]).bytes().for_each(|b| push_escape(&mut text, b)),
+        }
+    }
+    text
+}
+
 /// Reads a key as a client wrote it.
 ///
 /// # Errors

@@ -51,3 +51,11 @@ fn percent_goes_both_ways() {
     assert_eq!(unpercent(b"a%2Bb%"), b"a+b%");
     assert_eq!(unpercent(b"%252B+"), b"%2B+");
 }
+
+#[test]
+fn finished_xml_is_repaired() {
+    assert_eq!(
+        repaired("<Key>a\rb\u{1}\n\u{fffe}\u{f741}</Key>"),
+        "<Key>a&#13;b\u{f701}\n\u{f7ef}\u{f7bf}\u{f7be}\u{f741}</Key>"
+    );
+}

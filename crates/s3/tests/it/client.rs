@@ -198,6 +198,15 @@ impl Client {
         read(&mut stream, &wire.method)
     }
 
+    /// Sends a request on a connection that the client would keep.
+    pub fn keeping(&self, wire: &Wire) -> Answer {
+        let mut stream = TcpStream::connect(self.addr).unwrap();
+        let head = String::from_utf8(head(wire, Some(wire.body.len()))).unwrap().replace("connection: close\r\n", "");
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(&wire.body).unwrap();
+        read(&mut stream, &wire.method)
+    }
+
     /// Sends the head and a part of the body, then closes the sending side.
     pub fn cut(&self, wire: &Wire, sent: usize) -> Answer {
         let mut stream = TcpStream::connect(self.addr).unwrap();

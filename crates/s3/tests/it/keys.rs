@@ -74,6 +74,11 @@ fn every_key_goes_in_and_comes_out_by_every_verb() {
     let answer = house.root.post("/base?delete=", &format!("<Delete>{objects}</Delete>")).ok();
     assert!(answer.tags("Error").is_empty(), "{}", answer.text());
     assert_eq!(house.root.get("/base?list-type=2&prefix=kb%2F").tag("KeyCount"), "0");
+
+    // Some SDKs write a control character as it is. They are answered in XML that they can read.
+    let raw = house.root.post("/base?delete=", "<Delete><Object><Key>dst/a\u{1}b</Key></Object></Delete>").ok();
+    assert_eq!(raw.tags("Key"), ["dst/a\u{f701}b"]);
+    assert_eq!(house.root.get(&path("base", "dst/a\u{1}b")).status, 404);
 }
 
 fn decode(text: &str) -> String {

@@ -383,3 +383,19 @@ fn virtual_hosts() {
     house.root.raw(&url).ok();
     assert_eq!(house.root.get("/base/p").ok().text(), "y");
 }
+
+#[test]
+fn whoever_expects_to_be_asked_for_nothing_gets_a_new_connection() {
+    let house = House::with_base();
+    let answer =
+        house.root.keeping(&house.root.sign(&Ask::new("PUT", "/base/e").header("expect", "100-continue"))).ok();
+    assert_eq!(answer.header("connection"), Some("close"));
+    house.root.get("/base/e").ok();
+    let refused = Ask::new("PUT", "/base/e").header("expect", "100-continue").header("if-none-match", "*").body("x");
+    let answer = house.root.keeping(&house.root.sign(&refused));
+    assert!(
+        answer.text().contains("PreconditionFailed") && answer.text().contains("connection: close"),
+        "{}",
+        answer.text()
+    );
+}
