@@ -111,10 +111,10 @@ impl Collect {
     }
 }
 
-/// Says whether any process of the machine has `mark` among its arguments.
-pub fn alive(mark: &str) -> bool {
+/// Says whether any process of the machine has `words` on its command line; a shell's script counts.
+pub fn alive(words: &str) -> bool {
     std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
-        let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        words.split(|b| *b == 0).any(|w| w == mark.as_bytes())
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).replace('\0', " ").contains(words)
     })
 }
