@@ -39,7 +39,7 @@ AWS_ACCESS_KEY_ID=$(field id)
 AWS_SECRET_ACCESS_KEY=$(field secret)
 export AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
 export AWS_ENDPOINT_URL=$endpoint AWS_ENDPOINT_URL_S3=$endpoint
-export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 AWS_EC2_METADATA_DISABLED=true
+export AWS_REGION=auto AWS_DEFAULT_REGION=auto AWS_EC2_METADATA_DISABLED=true
 export AWS_CONFIG_FILE=$work/aws-config AWS_SHARED_CREDENTIALS_FILE=$work/aws-credentials
 unset AWS_PROFILE AWS_SESSION_TOKEN
 
@@ -71,13 +71,13 @@ if have aws; then
     aws s3 cp --quiet "s3://$b/small" "$work/back" && same "$work/tree/small" "$work/back"
     step 'cp from a pipe'; aws s3 cp --quiet - "s3://$b/pipe" <"$work/tree/dir with space/middle"
     aws s3 cp --quiet "s3://$b/pipe" - | cmp - "$work/tree/dir with space/middle"
-    step sync; aws s3 sync --quiet "$work/tree" "s3://$b/tree"
-    aws s3 sync --quiet "s3://$b/tree" "$work/aws-back" && diff -r "$work/tree" "$work/aws-back"
+    step sync; aws s3 sync --only-show-errors "$work/tree" "s3://$b/tree"
+    aws s3 sync --only-show-errors "s3://$b/tree" "$work/aws-back" && diff -r "$work/tree" "$work/aws-back"
     [[ -z $(aws s3 sync "$work/tree" "s3://$b/tree") ]] || { echo "a second sync has work to do"; exit 1; }
     step 'checksums'
     for a in CRC32 CRC32C SHA1 SHA256 CRC64NVME; do
         # Some algorithms need an optional library of the client.
-        if aws s3 cp --quiet "$work/tree/dir with space/deep/big+100%.bin" "s3://$b/sum-$a" --checksum-algorithm "$a" 2>"$work/out"; then
+        if aws s3 cp --only-show-errors "$work/tree/dir with space/deep/big+100%.bin" "s3://$b/sum-$a" --checksum-algorithm "$a" >"$work/out" 2>&1; then
             aws s3api head-object --bucket "$b" --key "sum-$a" --checksum-mode ENABLED | grep -q "Checksum$a"
             aws s3 cp --quiet "s3://$b/sum-$a" "$work/back" && same "$work/tree/dir with space/deep/big+100%.bin" "$work/back"
         else

@@ -66,7 +66,9 @@ impl Env {
     /// Fills `out` with random bytes, fit for secrets when the environment is real.
     pub fn fill(&self, out: &mut [u8]) {
         match &*self.0 {
-            Source::Real { .. } => getrandom::fill(out).unwrap_or_else(|e| panic!("the kernel gives no random bytes: {e}")),
+            Source::Real { .. } => {
+                getrandom::fill(out).unwrap_or_else(|e| panic!("the kernel gives no random bytes: {e}"))
+            }
             Source::Seeded { state } => {
                 let mut state = state.lock();
                 for chunk in out.chunks_mut(8) {

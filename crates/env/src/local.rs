@@ -34,7 +34,8 @@ impl Disk for LocalDisk {
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
         let path = self.dir.join(name);
         let fresh = !path.exists();
-        let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+        let file =
+            fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
         if fresh {
             file.sync_all()?;
             self.sync_dir()?;

@@ -65,7 +65,12 @@ impl std::fmt::Display for WorldName {
 
 /// Returns whether a mount can show `name`: not empty, `.` or `..`, no NUL or `/`, at most [`MAX_NAME`] bytes.
 pub fn mountable(name: &[u8]) -> bool {
-    !name.is_empty() && name != b"." && name != b".." && name.len() <= MAX_NAME && !name.contains(&0) && !name.contains(&b'/')
+    !name.is_empty()
+        && name != b"."
+        && name != b".."
+        && name.len() <= MAX_NAME
+        && !name.contains(&0)
+        && !name.contains(&b'/')
 }
 
 #[cfg(test)]

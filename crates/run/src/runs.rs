@@ -177,9 +177,9 @@ impl Runs {
             });
             self.settle(live)
         };
-        if let Err(e) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work))
-            .unwrap_or_else(|_| Err(Error::new(ErrorKind::Io, "the run met a fault of the program; see the server's log")))
-        {
+        if let Err(e) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|_| {
+            Err(Error::new(ErrorKind::Io, "the run met a fault of the program; see the server's log"))
+        }) {
             tracing::warn!(run = live.run.lock().id, "the run failed: {e}");
             self.end(live, |run| {
                 run.state = State::Failed;
@@ -264,7 +264,10 @@ impl Runs {
         let run = self.show(who, id)?;
         let admin = self.store.session(who, &run.spec.base).is_ok_and(|s| s.role() >= Role::Admin);
         if !(admin || run.key == who.key_id()) {
-            return Err(Error::new(ErrorKind::Denied, "a run is cancelled by the key that started it, or an admin of its base"));
+            return Err(Error::new(
+                ErrorKind::Denied,
+                "a run is cancelled by the key that started it, or an admin of its base",
+            ));
         }
         let live = self.live.lock().get(id).cloned();
         if let Some(live) = live {

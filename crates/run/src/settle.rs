@@ -64,9 +64,8 @@ impl Runs {
         copy.state = State::Promoted;
         copy.winner = Some(won);
         copy.attempts[won as usize - 1].state = State::Promoted;
-        let json = serde_json::to_vec_pretty(&copy).map_err(|e| {
-            crate::error::Error::caused(ErrorKind::Invalid, "the run's record cannot be written", e)
-        })?;
+        let json = serde_json::to_vec_pretty(&copy)
+            .map_err(|e| crate::error::Error::caused(ErrorKind::Invalid, "the run's record cannot be written", e))?;
         let options = PromoteOptions {
             policy: Policy::Fail,
             message: Some(format!("run {}, attempt {won}", run.id)),
@@ -142,7 +141,9 @@ impl Runs {
                     }
                 }
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) => a.reason = Some(format!("its fork could not be discarded, and stays until its time is over: {e}")),
+                Err(e) => {
+                    a.reason = Some(format!("its fork could not be discarded, and stays until its time is over: {e}"))
+                }
             });
             if let Err(e) = written {
                 tracing::warn!(attempt = n, "a discarded fork could not be written down: {e}");
@@ -177,7 +178,10 @@ mod tests {
         assert_eq!(winner(&[]), None);
         assert_eq!(winner(&[judged(1, false, Some(9.0))]), None);
         assert_eq!(winner(&[judged(1, true, None), judged(2, true, None)]), Some(1));
-        assert_eq!(winner(&[judged(1, true, Some(1.0)), judged(2, true, Some(3.0)), judged(3, true, Some(3.0))]), Some(2));
+        assert_eq!(
+            winner(&[judged(1, true, Some(1.0)), judged(2, true, Some(3.0)), judged(3, true, Some(3.0))]),
+            Some(2)
+        );
         assert_eq!(winner(&[judged(1, true, None), judged(2, true, Some(-1.0))]), Some(2));
     }
 }

@@ -9,8 +9,8 @@ use s3s::dto::*;
 use s3s::{S3ErrorCode, S3Response, S3Result};
 use std::sync::Arc;
 
-/// The region that S3 leaves unsaid.
-const UNSAID: &str = "us-east-1";
+/// The regions that are left unsaid: the one that S3 never says, and the one that is no region.
+const UNSAID: [&str; 2] = ["us-east-1", "auto"];
 
 /// Lists the worlds that the key may read, and no others.
 pub(crate) async fn list_buckets(
@@ -97,7 +97,7 @@ pub(crate) async fn get_bucket_location(
     input: GetBucketLocationInput,
 ) -> S3Result<S3Response<GetBucketLocationOutput>> {
     verbs.within(&asked, &input.bucket, |_| Ok(())).await?;
-    let said = (asked.region != UNSAID).then(|| BucketLocationConstraint::from(asked.region.clone()));
+    let said = (!UNSAID.contains(&asked.region.as_str())).then(|| BucketLocationConstraint::from(asked.region.clone()));
     Ok(S3Response::new(GetBucketLocationOutput { location_constraint: said }))
 }
 

@@ -93,7 +93,9 @@ impl SimDisk {
     #[must_use]
     pub fn crash_split(&self, keep: impl Fn(&str) -> bool) -> Self {
         let env = Env::seeded(self.0.lock().env.random());
-        self.reborn(env, |name, inode, env| found(inode, if keep(name) { Mood::Everything } else { Mood::Nothing }, env))
+        self.reborn(env, |name, inode, env| {
+            found(inode, if keep(name) { Mood::Everything } else { Mood::Nothing }, env)
+        })
     }
 
     /// Returns the disk as found after the process was killed while the machine lived on: everything written is there, though what

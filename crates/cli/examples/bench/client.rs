@@ -100,7 +100,8 @@ impl Client {
             now,
         )
         .unwrap();
-        let mut head = format!("{method} {target} HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n", self.host, body.len());
+        let mut head =
+            format!("{method} {target} HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n", self.host, body.len());
         if target.starts_with("/-/") && !unsigned {
             head.push_str("content-type: application/json\r\n");
         }
@@ -196,7 +197,10 @@ impl Client {
             frames::encode(&Record::Node(node("", FileType::Directory, 0)), &mut body);
             for i in made..made + part {
                 if i % 1000 == 0 || i == made {
-                    frames::encode(&Record::Node(node(&format!("d{:04}", i / 1000), FileType::Directory, 0)), &mut body);
+                    frames::encode(
+                        &Record::Node(node(&format!("d{:04}", i / 1000), FileType::Directory, 0)),
+                        &mut body,
+                    );
                 }
                 let text = format!("file {i}\n");
                 let path = format!("d{:04}/f{:06}", i / 1000, i);

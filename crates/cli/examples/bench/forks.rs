@@ -160,6 +160,10 @@ fn crowd(server: &Server) {
         );
     });
     row("HEAD requests", &format!("{heads:.0}/s"), "");
-    row("forks", &format!("{forks:.0}/s"), &format!("{:.2} x HEAD (aim: 0.4); {used} syncs for 1,000 forks", forks / heads));
+    row(
+        "forks",
+        &format!("{forks:.0}/s"),
+        &format!("{:.2} x HEAD (aim: 0.4); {used} syncs for 1,000 forks", forks / heads),
+    );
     row("keys", &format!("{keys:.0}/s"), &format!("{:.2} x HEAD (aim: 0.4)", keys / heads));
 }

@@ -3,7 +3,12 @@
 //! Each row stands beside its limit or peer, measured in the same run on the same disk, since absolute times on shared machines
 //! say little. `MW` is the binary to start; `MW_BENCH_DIR` the folder to work in (a disk, not a tmpfs); `MW_BENCH_FILES` the size
 //! of the largest world (default 1,000,000).
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs, reason = "a bench may fail loudly and reads the clock")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    missing_docs,
+    reason = "a bench may fail loudly and reads the clock"
+)]
 
 mod client;
 mod forks;

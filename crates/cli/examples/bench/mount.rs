@@ -10,7 +10,8 @@ const FILES: usize = 20_000;
 
 fn shell(dir: &Path, line: &str) -> f64 {
     let start = Instant::now();
-    let done = Command::new("sh").arg("-c").arg(line).current_dir(dir).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let done =
+        Command::new("sh").arg("-c").arg(line).current_dir(dir).stdout(Stdio::null()).stderr(Stdio::null()).status();
     assert!(done.is_ok_and(|s| s.success()), "{line} in {}", dir.display());
     start.elapsed().as_secs_f64()
 }
@@ -48,7 +49,10 @@ pub fn run(server: &Server, dir: &Path) {
     }
     let steps: [(&str, String); 5] = [
         ("untar", format!("mkdir t && tar xf {} -C t", tar.display())),
-        ("git init, add, commit", "cd t && git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm x".to_owned()),
+        (
+            "git init, add, commit",
+            "cd t && git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm x".to_owned(),
+        ),
         ("git status", "cd t && git status --porcelain".to_owned()),
         ("read all", "cat t/d*/*.txt".to_owned()),
         ("rm -r", "rm -r t".to_owned()),

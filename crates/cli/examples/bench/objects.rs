@@ -39,7 +39,12 @@ fn bandwidth(dir: &Path) -> (f64, f64) {
 }
 
 /// Runs `clients` for a while; returns calls a second.
-fn many(server: &Server, clients: usize, time: Duration, each: impl Fn(&mut crate::client::Client, usize, usize) + Sync) -> f64 {
+fn many(
+    server: &Server,
+    clients: usize,
+    time: Duration,
+    each: impl Fn(&mut crate::client::Client, usize, usize) + Sync,
+) -> f64 {
     let start = Instant::now();
     let total: usize = std::thread::scope(|scope| {
         let all: Vec<_> = (0..clients)
@@ -93,9 +98,10 @@ pub fn run(server: &Server, dir: &Path) {
             &format!("{rate:.0} MiB/s"),
             &format!("{:.2} x the disk's write and sync ({write:.0} MiB/s)", rate / write),
         );
-        let rate = 64.0 * many(server, clients, time, |client, c, _| {
-            client.get("objects", &format!("large/{c}/0"));
-        });
+        let rate = 64.0
+            * many(server, clients, time, |client, c, _| {
+                client.get("objects", &format!("large/{c}/0"));
+            });
         row(
             &format!("get 64 MiB, {clients} clients"),
             &format!("{rate:.0} MiB/s"),

@@ -26,6 +26,9 @@ fn nothing_is_read_past_the_end() {
     assert_eq!(Reader::new(&[0xff; 11]).var(), Err(DecodeError::Range));
     assert_eq!(Reader::new(&[0x80]).var(), Err(DecodeError::Short));
     assert_eq!(Reader::new(&[200, 1, 0]).bytes(), Err(DecodeError::Short));
-    assert_eq!(Reader::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]).bytes(), Err(DecodeError::Short));
+    assert_eq!(
+        Reader::new(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]).bytes(),
+        Err(DecodeError::Short)
+    );
     assert_eq!(Reader::new(&[1, 2]).end(), Err(DecodeError::Trailing));
 }
