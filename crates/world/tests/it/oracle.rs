@@ -2,7 +2,7 @@
 //! cuts in between.
 //!
 //! Everything follows from one seed. A failure prints it, with every operation so far; `MW_SEED=N` runs that seed alone. The ignored
-//! tests run more of them: 300, or as many as `MW_SEEDS` says.
+//! tests run more of them: 120, or as many as `MW_SEEDS` says.
 
 use crate::crash_disk::{Life, options};
 use crate::oracle_apply::{Versions, apply, left_out, merge, worded};
@@ -332,7 +332,7 @@ fn each(seeds: std::ops::Range<u64>, run: impl Fn(u64, usize)) {
 }
 
 fn many() -> u64 {
-    std::env::var("MW_SEEDS").ok().map_or(300, |n| n.parse().expect("MW_SEEDS is a number"))
+    std::env::var("MW_SEEDS").ok().map_or(120, |n| n.parse().expect("MW_SEEDS is a number"))
 }
 
 #[test]

@@ -23,8 +23,9 @@ impl Renames {
             Op::In { world, verb: Verb::Rename { .. } | Verb::Link { .. } } => {
                 self.moved.insert(world.clone(), self.done);
             }
-            Op::Fork { to, .. } => {
-                self.forked.insert(to.clone(), self.done);
+            Op::Fork { to, at, .. } => {
+                // Of an instant that is past, the base may have moved names since.
+                self.forked.insert(to.clone(), if at.is_some() { 0 } else { self.done });
                 self.moved.remove(to);
             }
             Op::CreateWorld { world } => drop(self.moved.remove(world)),
