@@ -29,6 +29,7 @@ mod multipart;
 mod names;
 mod pool;
 mod put;
+mod router;
 mod source;
 mod tags;
 mod verbs;

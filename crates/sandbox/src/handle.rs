@@ -6,61 +6,17 @@
 use crate::launch::{Alive, Launch};
 use crate::outcome::Outcome;
 use crate::pump::Output;
+use crate::shared::{Request, Shared};
 use crate::spec::Enforcers;
 use crate::watch::watch;
 use crate::{Error, Result, Running};
 use parking_lot::{Condvar, Mutex};
 use rustix::event::EventfdFlags;
-use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::termios::Winsize;
-use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-
-/// What the caller asked for last; the later ones are the stronger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Request {
-    /// Nothing.
-    Nothing,
-    /// To end, in the grace time.
-    Stop,
-    /// To end at once.
-    Kill,
-}
-
-/// What the handle and the watching thread share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    bell: OwnedFd,
-    request: Mutex<Request>,
-    end: Mutex<Option<Outcome>>,
-    ended: Condvar,
-    pid: i32,
-    enforcers: Enforcers,
-    input: Mutex<Option<File>>,
-    terminal: Option<OwnedFd>,
-}
-
-impl Shared {
-    /// Returns what becomes readable when the caller asks for something.
-    pub(crate) fn bell(&self) -> BorrowedFd<'_> {
-        rustix::fd::AsFd::as_fd(&self.bell)
-    }
-
-    /// Silences the bell and returns the request.
-    pub(crate) fn answer_bell(&self) -> Request {
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-        *self.request.lock()
-    }
-
-    fn ask(&self, request: Request) {
-        let mut last = self.request.lock();
-        *last = request.max(*last);
-        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
-    }
-}
 
 /// A running sandbox.
 #[derive(Debug)]

@@ -22,6 +22,7 @@ mod proxy;
 mod pump;
 mod relay;
 mod seccomp;
+mod shared;
 mod spec;
 mod stage;
 mod watch;

@@ -1,9 +1,9 @@
 //! Watches a running sandbox to its end: the command's own, its deadline, or the caller's word. Returns when nothing of it is
 //! alive.
 
-use crate::handle::{Request, Shared};
 use crate::launch::{Alive, nanoseconds, timespec};
 use crate::outcome::{Exit, Kept, Outcome};
+use crate::shared::{Request, Shared};
 use crate::spec::Limits;
 use crate::wire::{self, Order, Received, Report};
 use mw_env::Env;
