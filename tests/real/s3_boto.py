@@ -160,8 +160,7 @@ def bulk_delete():
     over = {"Objects": [{"Key": str(n)} for n in range(1001)]}
     fails(["MalformedXML"], s3.delete_objects, Bucket=BUCKET, Delete=over)
     fails(["BucketNotEmpty"], s3.delete_bucket, Bucket=BUCKET)
-    # XML 1.0 cannot carry this key, so no client can read it in the answer to a bulk delete; alone it goes.
-    s3.delete_object(Bucket=BUCKET, Key="l/a\x01b")
+    # Among these is a key that XML 1.0 cannot carry; the answer names it under an escape.
     boto3.resource("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"]).Bucket(BUCKET).objects.delete()
     assert s3.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
     s3.delete_bucket(Bucket=BUCKET)

@@ -41,7 +41,7 @@ export AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
 export AWS_ENDPOINT_URL=$endpoint AWS_ENDPOINT_URL_S3=$endpoint
 export AWS_REGION=auto AWS_DEFAULT_REGION=auto AWS_EC2_METADATA_DISABLED=true
 export AWS_CONFIG_FILE=$work/aws-config AWS_SHARED_CREDENTIALS_FILE=$work/aws-credentials
-unset AWS_PROFILE AWS_SESSION_TOKEN
+unset AWS_PROFILE AWS_SESSION_TOKEN AWS_CA_BUNDLE
 
 skipped=()
 have() { command -v "$1" >/dev/null || { skipped+=("$1"); return 1; }; }
@@ -102,7 +102,7 @@ fi
 
 if have rclone; then
     echo "rclone: $(rclone version | head -1)"
-    export RCLONE_CONFIG=$work/rclone.conf
+    export RCLONE_CONFIG=$work/rclone.conf && : >"$work/rclone.conf"
     export RCLONE_CONFIG_MW_TYPE=s3 RCLONE_CONFIG_MW_PROVIDER=Other RCLONE_CONFIG_MW_ENV_AUTH=true
     export RCLONE_CONFIG_MW_ENDPOINT=$endpoint RCLONE_CONFIG_MW_FORCE_PATH_STYLE=true RCLONE_CONFIG_MW_REGION=us-east-1
     export RCLONE_S3_UPLOAD_CUTOFF=6M RCLONE_S3_CHUNK_SIZE=5M
