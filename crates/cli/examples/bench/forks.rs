@@ -53,7 +53,7 @@ fn cold(server: &Server) {
     let mut client = server.client();
     client.create("busy");
     client.fill("busy", 10_000);
-    let mut round = |client: &mut crate::client::Client, name: String| -> Duration {
+    let round = |client: &mut crate::client::Client, name: String| -> Duration {
         let start = Instant::now();
         client.fork("busy", &name);
         client.get(&name, "d0005/f005500");

@@ -13,7 +13,7 @@ fn sync_rate(dir: &Path) -> f64 {
     let file = File::create(dir.join("sync")).unwrap();
     file.write_all_at(&vec![1; 1 << 20], 0).unwrap();
     file.sync_all().unwrap();
-    let (start, mut n) = (Instant::now(), 0);
+    let (start, mut n) = (Instant::now(), 0u32);
     while start.elapsed() < Duration::from_secs(2) {
         file.write_all_at(&[n as u8; 4096], u64::from(n % 256) * 4096).unwrap();
         file.sync_data().unwrap();

@@ -114,28 +114,6 @@ impl Doors {
 impl Router for Doors {
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         self.served.fetch_add(1, Ordering::Relaxed);
-        let expected = expects(&request);
-        let mut response = self.route(request).await;
-        if let Some(empty) = expected
-            && (empty || !response.status().is_success())
-        {
-            // No `100 Continue` went out before this answer. A widely used client keeps the status that it then reads early for
-            // the next answer on the same connection too; on a fresh one it does not.
-            response.headers_mut().insert(hyper::header::CONNECTION, hyper::header::HeaderValue::from_static("close"));
-        }
-        response
-    }
-}
-
-/// Returns whether the body is empty, for a request that waits for `100 Continue`.
-fn expects(request: &Request<Incoming>) -> Option<bool> {
-    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
-    header("expect").filter(|value| value.eq_ignore_ascii_case("100-continue"))?;
-    Some(header("content-length") == Some("0"))
-}
-
-impl Doors {
-    async fn route(&self, request: Request<Incoming>) -> Response<Body> {
         if request.uri().path().starts_with(mw_http::route::PREFIX) && !self.is_virtual(&request) {
             self.control.call(request.map(|body| body.map_err(Into::into).boxed_unsync())).await
         } else {

@@ -2,9 +2,7 @@
 
 use crate::rig::{Rig, a, clean, content, file, names};
 use mw_model::{ErrorKind, FileType, Ino};
-use mw_world::{
-    Allocate, At, ForkOptions, KeyRequest, LogQuery, RenameFlag, Role, SeekFor, SetAttr, WriteAt,
-};
+use mw_world::{Allocate, At, ForkOptions, KeyRequest, LogQuery, RenameFlag, Role, SeekFor, SetAttr, WriteAt};
 
 #[test]
 fn files_are_there_after_folds_and_restarts() {
@@ -139,7 +137,8 @@ fn rename_keeps_posix() {
     file(&w, "a", b"A");
     file(&w, "b", b"B");
     let dir = |p: &str| w.resolve(p.as_bytes()).expect("there").ino;
-    let rename = |p: Ino, n: &str, q: Ino, m: &str, f| w.rename(p, n.as_bytes(), q, m.as_bytes(), f).map_err(|e| e.kind());
+    let rename =
+        |p: Ino, n: &str, q: Ino, m: &str, f| w.rename(p, n.as_bytes(), q, m.as_bytes(), f).map_err(|e| e.kind());
     let root = Ino::ROOT;
     assert_eq!(rename(root, "a", root, "b", RenameFlag::Exchange), Ok(()));
     assert_eq!((content(&w, "a"), content(&w, "b")), (Some(b"B".to_vec()), Some(b"A".to_vec())));
@@ -187,7 +186,8 @@ fn a_scoped_key_reaches_its_world_and_nothing_else() {
     rig.create("base");
     rig.create("other");
     let grants = vec![("base".to_owned(), Role::Editor)];
-    let key = rig.store.create_key(&rig.root, &KeyRequest { name: "k".into(), grants, ..Default::default() }).expect("made");
+    let key =
+        rig.store.create_key(&rig.root, &KeyRequest { name: "k".into(), grants, ..Default::default() }).expect("made");
     let who = rig.store.principal(&key.id).expect("alive");
     let w = rig.store.session(&who, "base").expect("its own");
     file(&w, "a", b"1");
@@ -232,7 +232,8 @@ fn a_retried_fork_is_the_same_fork() {
     rig.create("other");
     let once = ForkOptions { idempotency: Some("K".into()), ..Default::default() };
     let ids: Vec<_> = std::thread::scope(|s| {
-        let all: Vec<_> = (0..20).map(|_| s.spawn(|| rig.store.fork(&rig.root, "base", "run-5", &once).expect("one").id)).collect();
+        let all: Vec<_> =
+            (0..20).map(|_| s.spawn(|| rig.store.fork(&rig.root, "base", "run-5", &once).expect("one").id)).collect();
         all.into_iter().map(|t| t.join().expect("no panic")).collect()
     });
     assert!(ids.iter().all(|id| *id == ids[0]));

@@ -92,10 +92,14 @@ pub fn names(session: &Session, path: &str) -> Vec<String> {
     session
         .open_dir(ino)
         .expect("opened")
-        .read(0, &mut |entry, _| {
-            names.push(String::from_utf8_lossy(&entry.name).into_owned());
-            true
-        }, false)
+        .read(
+            0,
+            &mut |entry, _| {
+                names.push(String::from_utf8_lossy(&entry.name).into_owned());
+                true
+            },
+            false,
+        )
         .expect("read");
     names
 }
