@@ -62,7 +62,9 @@ bench: ## Measure the engines; figures go to the screen
 		echo "-- $$crate: $$(basename $$example .rs)"; \
 		cargo run -q --release -p mw-$$crate --example $$(basename $$example .rs); \
 	done
-	@for script in bench/*.sh; do [ ! -x "$$script" ] || "$$script"; done
+	@echo "-- the product, through its public doors"
+	cargo build -q --release -p mw-cli
+	MW=$(TARGET)/release/mw cargo run -q --release -p mw-cli --example bench
 
 crash: ## Run the crash tests alone: power cuts, kills, torn writes
 	@echo "== crash"
