@@ -1,5 +1,4 @@
 //! Promote and rebase (a merge of fork and base, committed as one entry of the changed world), revert and restore.
-
 //!
 //! - `bring`: promote and rebase; `back`: revert and restore; `root`: the commit that all of them end in.
 
@@ -61,7 +60,8 @@ impl Session {
     /// Brings the changes of this fork to its base.
     ///
     /// # Errors
-    /// `Denied` below reader on the fork or admin on the base; `NotFound` when the world is no fork, or its base was deleted.
+    /// `Denied` below reader on the fork or admin on the base; `Invalid` when the world is no fork; `NotFound` when its base was
+    /// deleted.
     /// Conflicts are no error: see [`Promoted::conflicts`].
     pub fn promote(&self, options: &PromoteOptions) -> Result<Promoted> {
         self.need_present()?;
