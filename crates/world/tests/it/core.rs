@@ -242,3 +242,48 @@ fn a_retried_fork_is_the_same_fork() {
     let other = rig.store.fork(&rig.root, "other", "run-5", &once);
     assert_eq!(other.err().map(|e| e.kind()), Some(ErrorKind::Conflict));
 }
+
+#[test]
+fn checkpoint_cycles_of_any_number_lose_nothing() {
+    let mut rig = Rig::new();
+    rig.create("cyc");
+    let label = |i: u32| At::Label(format!("s{i}"));
+    for i in 1..=30u32 {
+        let w = rig.session("cyc");
+        file(&w, "n", i.to_string().as_bytes());
+        file(&w, &format!("f{i}"), i.to_string().as_bytes());
+        if i > 3 {
+            w.unlink(Ino::ROOT, format!("f{}", i - 3).as_bytes()).expect("unlinked");
+        }
+        let (old, new) = (format!("d{}", i - 1), format!("d{i}"));
+        if w.rename(Ino::ROOT, old.as_bytes(), Ino::ROOT, new.as_bytes(), RenameFlag::Replace).is_err() {
+            w.make(Ino::ROOT, new.as_bytes(), &a(FileType::Directory)).expect("made");
+        }
+        w.snapshot(Some(&format!("s{i}")), None).expect("taken");
+        drop(w);
+        rig = rig.reopen();
+        let w = rig.session("cyc");
+        w.revert(label(i)).expect("restored");
+        assert_eq!(content(&w, "n"), Some(i.to_string().into_bytes()));
+        let mut want = vec![format!("d{i}"), "n".to_owned()];
+        want.extend((i.saturating_sub(2).max(1)..=i).map(|k| format!("f{k}")));
+        let mut seen = names(&w, "");
+        (want.sort(), seen.sort());
+        assert_eq!(seen, want, "cycle {i}");
+    }
+    let w = rig.session("cyc");
+    let taken = w.snapshots().expect("listed").len();
+    for i in (1..=30u32).map(|k| k * 7 % 31) {
+        let fork = ForkOptions { at: Some(label(i)), ..Default::default() };
+        rig.store.fork(&rig.root, "cyc", &format!("z{i:02}"), &fork).expect("forked");
+        assert_eq!(content(&rig.session(&format!("z{i:02}")), "n"), Some(i.to_string().into_bytes()));
+    }
+    for i in [5, 25] {
+        w.revert(label(i)).expect("restored");
+        assert_eq!(content(&w, "n"), Some(i.to_string().into_bytes()));
+    }
+    assert!(w.snapshots().expect("listed").len() >= taken, "going back keeps all snapshots");
+    assert_eq!(w.revert(At::Label("nosuch".into())).err().map(|e| e.kind()), Some(ErrorKind::NotFound));
+    assert_eq!(content(&w, "n").as_deref(), Some(&b"25"[..]), "a failed restore changes nothing");
+    clean(&rig.store);
+}
