@@ -193,7 +193,7 @@ impl Client {
         let mut made = 0;
         while made < count {
             let part = (count - made).min(50_000);
-            let mut body = Vec::new();
+            let mut body = frames::MAGIC.to_vec();
             frames::encode(&Record::Node(node("", FileType::Directory, 0)), &mut body);
             for i in made..made + part {
                 if i % 1000 == 0 || i == made {
