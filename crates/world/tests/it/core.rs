@@ -268,7 +268,8 @@ fn checkpoint_cycles_of_any_number_lose_nothing() {
         let mut want = vec![format!("d{i}"), "n".to_owned()];
         want.extend((i.saturating_sub(2).max(1)..=i).map(|k| format!("f{k}")));
         let mut seen = names(&w, "");
-        (want.sort(), seen.sort());
+        want.sort();
+        seen.sort();
         assert_eq!(seen, want, "cycle {i}");
     }
     let w = rig.session("cyc");
