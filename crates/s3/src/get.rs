@@ -146,6 +146,19 @@ pub(crate) async fn get_object(
     Ok(S3Response { status: status(&chosen), ..S3Response::with_headers(output, headers) })
 }
 
+/// Looks an object up, now or as it was at a version.
+async fn info_of(
+    verbs: &Verbs,
+    asked: &Arc<Asked>,
+    bucket: String,
+    key: bytes::Bytes,
+    version: Option<String>,
+) -> S3Result<ObjectInfo> {
+    let (door, caller) = (verbs.clone(), Arc::clone(asked));
+    let look = move || door.session(&caller, &bucket, version.as_deref())?.head(&key).map_err(|e| of(&e, About::Key));
+    verbs.pool.run(look).await
+}
+
 /// Answers an object's headers.
 pub(crate) async fn head_object(
     verbs: &Verbs,
@@ -153,13 +166,7 @@ pub(crate) async fn head_object(
     input: HeadObjectInput,
 ) -> S3Result<S3Response<HeadObjectOutput>> {
     let key = key_of(&input.key)?;
-    let (door, caller, version) = (verbs.clone(), Arc::clone(&asked), input.version_id);
-    let info = verbs
-        .pool
-        .run(move || {
-            door.session(&caller, &input.bucket, version.as_deref())?.head(&key).map_err(|e| of(&e, About::Key))
-        })
-        .await?;
+    let info = info_of(verbs, &asked, input.bucket, key, input.version_id).await?;
     let chosen = choose(&asked, &info, input.part_number)?;
     let mut output = HeadObjectOutput::default();
     described!(output, &info, &chosen);
@@ -188,13 +195,7 @@ pub(crate) async fn get_object_attributes(
     input: GetObjectAttributesInput,
 ) -> S3Result<S3Response<GetObjectAttributesOutput>> {
     let key = key_of(&input.key)?;
-    let (door, caller, version) = (verbs.clone(), Arc::clone(&asked), input.version_id);
-    let info = verbs
-        .pool
-        .run(move || {
-            door.session(&caller, &input.bucket, version.as_deref())?.head(&key).map_err(|e| of(&e, About::Key))
-        })
-        .await?;
+    let info = info_of(verbs, &asked, input.bucket, key, input.version_id).await?;
     check(&read(&asked.headers, ""), &info.etag, info.modified)?;
     let wants = |name: &str| input.object_attributes.iter().any(|a| a.as_str().split(',').any(|a| a.trim() == name));
     let mut output =

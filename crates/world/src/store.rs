@@ -75,6 +75,8 @@ pub struct Store {
     prefix: u64,
     inos: Mutex<std::ops::Range<u64>>,
     pub(crate) open: Mutex<HashMap<WorldId, Arc<World>>>,
+    /// One world at a time is opened.
+    loading: Mutex<()>,
     /// Deleted worlds that somebody may still be reading.
     pub(crate) graves: Mutex<HashMap<WorldId, Weak<World>>>,
     folds: Arc<Folds>,
@@ -147,6 +149,7 @@ impl Store {
             prefix: settings.prefix,
             inos: Mutex::new(0..0),
             open: Mutex::new(HashMap::new()),
+            loading: Mutex::new(()),
             graves: Mutex::new(HashMap::new()),
             folds: folds.clone(),
             meta,
@@ -294,8 +297,8 @@ impl Store {
             world.need_alive()?;
             return Ok(world.clone());
         }
-        // Loading reads the log: it is done outside the lock on the table, and only by one thread a world.
-        let _one = self.loading(id);
+        // Loading reads the log: it is done outside the lock on the table, and by one thread at a time.
+        let _one = self.loading.lock();
         if let Some(world) = self.open.lock().get(&id) {
             return Ok(world.clone());
         }
@@ -317,11 +320,6 @@ impl Store {
             });
         }
         open.insert(id, world.clone());
-    }
-
-    fn loading(&self, _id: WorldId) -> parking_lot::MutexGuard<'static, ()> {
-        static ONE: Mutex<()> = Mutex::new(());
-        ONE.lock()
     }
 
     /// Returns a new inode number.
