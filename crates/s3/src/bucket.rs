@@ -100,13 +100,3 @@ pub(crate) async fn get_bucket_location(
     let said = (!UNSAID.contains(&asked.region.as_str())).then(|| BucketLocationConstraint::from(asked.region.clone()));
     Ok(S3Response::new(GetBucketLocationOutput { location_constraint: said }))
 }
-
-/// Says that S3 versioning was never switched on. Worlds have versions of their own, which come by another way.
-pub(crate) async fn get_bucket_versioning(
-    verbs: &Verbs,
-    asked: Arc<Asked>,
-    input: GetBucketVersioningInput,
-) -> S3Result<S3Response<GetBucketVersioningOutput>> {
-    verbs.within(&asked, &input.bucket, |_| Ok(())).await?;
-    Ok(S3Response::new(GetBucketVersioningOutput::default()))
-}

@@ -34,5 +34,6 @@ mod source;
 mod tags;
 mod verbs;
 mod verified;
+mod versions;
 
 pub use door::{S3Door, S3Options, service};

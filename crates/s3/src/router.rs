@@ -4,7 +4,7 @@
 
 use crate::auth::Asked;
 use crate::verbs::Verbs;
-use crate::{bucket, copy, delete, get, list, multipart, put, tags};
+use crate::{bucket, copy, delete, get, list, multipart, put, tags, versions};
 use s3s::dto::*;
 use s3s::{S3, S3Request, S3Response, S3Result};
 
@@ -27,7 +27,8 @@ verbs! {
     delete_bucket in bucket: DeleteBucketInput => DeleteBucketOutput;
     head_bucket in bucket: HeadBucketInput => HeadBucketOutput;
     get_bucket_location in bucket: GetBucketLocationInput => GetBucketLocationOutput;
-    get_bucket_versioning in bucket: GetBucketVersioningInput => GetBucketVersioningOutput;
+    get_bucket_versioning in versions: GetBucketVersioningInput => GetBucketVersioningOutput;
+    put_bucket_versioning in versions: PutBucketVersioningInput => PutBucketVersioningOutput;
     list_objects in list: ListObjectsInput => ListObjectsOutput;
     list_objects_v2 in list: ListObjectsV2Input => ListObjectsV2Output;
     get_object in get: GetObjectInput => GetObjectOutput;

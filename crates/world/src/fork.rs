@@ -14,6 +14,7 @@ use crate::state::State;
 use crate::store::Store;
 use crate::sync::SyncPoints;
 use crate::time::At;
+use crate::versions::{Versioning, Versions};
 use crate::view::{Overlay, View};
 use crate::world::{Head, World, WorldRecord, alive_value};
 use bytes::Bytes;
@@ -165,7 +166,7 @@ impl Store {
         record.salt = world.salt.0;
         record.expires = options.ttl.map(|ttl| now.0.saturating_add(ttl.as_nanos() as u64));
         record.run = options.run.clone();
-        record.versioned = world.record.read().versioned;
+        record.versions = world.versions();
         let mut batch = Batch::new();
         let alive = layout::of(Tag::Alive, world.id);
         batch.require(alive.clone(), Expect::Value(alive_value(head.shared_out)));
@@ -306,7 +307,16 @@ impl Store {
         self.env.fill(&mut salt);
         let owner = if who.is_root() { String::new() } else { who.key_id().to_owned() };
         let name = name.as_str().to_owned();
-        WorldRecord { name, created: now, owner, parent: None, expires: None, run: None, salt, versioned: false }
+        WorldRecord {
+            name,
+            created: now,
+            owner,
+            parent: None,
+            expires: None,
+            run: None,
+            salt,
+            versions: Versions::default(),
+        }
     }
 
     fn empty_view(&self, state: &State) -> View {
@@ -358,6 +368,7 @@ impl Session {
         let kept = WorldRecord { expires: None, ..record.clone() };
         let mut batch = Batch::new();
         batch.require(layout::of(Tag::Alive, self.world.id), Expect::Present);
+        batch.require(layout::of(Tag::World, self.world.id), Expect::Value(record.encode()));
         require_key(&mut batch, Some(&self.who));
         batch.put(layout::of(Tag::World, self.world.id), kept.encode());
         self.store.submit_for(&self.world, Some(&self.who), batch, Durability::Durable)?.wait()?;
@@ -386,7 +397,7 @@ impl Session {
             parent,
             expires: record.expires,
             run: record.run,
-            versioned: record.versioned,
+            versioned: record.versions.versioning == Versioning::Enabled,
             has_forks: !self.store.meta.scan(&start, &end, 1, Order::Up)?.is_empty(),
         })
     }

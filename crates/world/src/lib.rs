@@ -8,6 +8,7 @@
 //! - `entry`: one entry of the log; `recover`: opening a world after a crash; `fold`: the overlay goes into the tree;
 //! - `record`: the records of the tree; `content`: pieces of bytes; `layout`: the keys of `meta`;
 //! - `files`: the POSIX verbs; `objects`: the S3 verbs;
+//! - `versions`: what S3 replaced or deleted, kept under its key;
 //! - `diff`, `merge` (decided without I/O), `promote`: worlds compared, and one brought to the other; revert, restore;
 //!   `sync`: what a fork and its base last had in common;
 //! - `delete`, `sweep`: space given back; `fsck`: everything proved; `history`: who did what; `usage`: how much there is;
@@ -44,6 +45,7 @@ mod sync;
 mod time;
 mod txn;
 mod usage;
+mod versions;
 mod view;
 mod world;
 
@@ -71,3 +73,4 @@ pub use store::{Options, Secret, Store};
 pub use sweep::Swept;
 pub use time::At;
 pub use usage::{Status, Usage};
+pub use versions::{VersionId, Versioning};

@@ -304,8 +304,12 @@ impl Piece {
 pub(crate) fn version(r: &mut Reader<'_>) -> Result<()> {
     match r.u8()? {
         1 => Ok(()),
-        n => Err(Error::corrupt(format!("record version {n} is newer than this program; use a newer `mw`"))),
+        n => Err(newer(n)),
     }
+}
+
+pub(crate) fn newer(n: u8) -> Error {
+    Error::corrupt(format!("record version {n} is newer than this program; use a newer `mw`"))
 }
 
 pub(crate) fn file_type(n: u8) -> Result<FileType> {

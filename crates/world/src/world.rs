@@ -8,6 +8,7 @@ use crate::layout::{self, Tag};
 use crate::listener::Listeners;
 use crate::record;
 use crate::state::State;
+use crate::versions::{Versioning, Versions};
 use crate::view::View;
 use bytes::Bytes;
 use mw_meta::Batch;
@@ -32,25 +33,34 @@ pub(crate) struct WorldRecord {
     pub expires: Option<u64>,
     pub run: Option<String>,
     pub salt: [u8; 16],
-    pub versioned: bool,
+    pub versions: Versions,
 }
 
 impl WorldRecord {
     pub(crate) fn encode(&self) -> Bytes {
         let mut w = Writer::new();
-        w.u8(1).str(&self.name).var(self.created).str(&self.owner);
+        // A program that knows no versions must not write to a world that has some: it refuses the second form.
+        let versioned = self.versions.versioning != Versioning::Never;
+        w.u8(if versioned { 2 } else { 1 }).str(&self.name).var(self.created).str(&self.owner);
         match &self.parent {
             Some((id, name, at)) => w.u8(1).u64(id.0).str(name).var(at.0),
             None => w.u8(0),
         };
         w.var(self.expires.unwrap_or(0)).str(self.run.as_deref().unwrap_or("")).raw(&self.salt);
-        w.u8(u8::from(self.versioned));
+        match self.versions.versioning {
+            Versioning::Never => w.u8(0),
+            Versioning::Enabled => w.u8(1).var(self.versions.since.0),
+            Versioning::Suspended => w.u8(2).var(self.versions.since.0),
+        };
         w.0.into()
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         let mut r = Reader::new(bytes);
-        record::version(&mut r)?;
+        let form = match r.u8()? {
+            form @ 1..=2 => form,
+            n => return Err(record::newer(n)),
+        };
         let (name, created, owner) = (r.str()?.to_owned(), r.var()?, r.str()?.to_owned());
         let parent =
             if r.u8()? == 1 { Some((WorldId(r.u64()?), r.str()?.to_owned(), Version(r.var()?))) } else { None };
@@ -58,9 +68,14 @@ impl WorldRecord {
         let run = Some(r.str()?.to_owned()).filter(|t| !t.is_empty());
         let mut salt = [0; 16];
         salt.copy_from_slice(r.take(16)?);
-        let versioned = r.u8()? == 1;
+        let versions = match (form, r.u8()?) {
+            (1, _) => Versions::default(),
+            (_, 1) => Versions { versioning: Versioning::Enabled, since: Version(r.var()?) },
+            (_, 2) => Versions { versioning: Versioning::Suspended, since: Version(r.var()?) },
+            (_, n) => return Err(Error::corrupt(format!("world {name} says {n} of its versions; run `mw fsck`"))),
+        };
         r.end()?;
-        Ok(Self { name, created, owner, parent, expires, run, salt, versioned })
+        Ok(Self { name, created, owner, parent, expires, run, salt, versions })
     }
 }
 

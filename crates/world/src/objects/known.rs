@@ -23,6 +23,8 @@ pub(crate) struct Known {
     /// The sizes of the parts.
     pub parts: Vec<u64>,
     pub meta: ObjectMeta,
+    /// Put while versions were suspended: the version `null`, whatever its time.
+    pub unversioned: bool,
 }
 
 /// Makes the key of an inode's object record.
@@ -41,6 +43,9 @@ impl Known {
             w.var(*size);
         }
         meta(&mut w, &self.meta);
+        if self.unversioned {
+            w.u8(1);
+        }
         record::plain(w.0)
     }
 
@@ -54,8 +59,9 @@ impl Known {
             parts.push(r.var()?);
         }
         let meta = read_meta(&mut r)?;
+        let unversioned = !r.0.is_empty() && r.u8()? == 1;
         r.end()?;
-        Ok(Self { content, etag, checksums, parts, meta })
+        Ok(Self { content, etag, checksums, parts, meta, unversioned })
     }
 
     /// Returns what is known of an inode, without what is stale.
@@ -80,6 +86,7 @@ impl Known {
             size: inode.size,
             modified: inode.content.0,
             version: inode.content,
+            unversioned: self.unversioned,
             etag: if self.etag.is_empty() { made_etag(ino, inode.content) } else { self.etag },
             meta: self.meta,
             checksums: self.checksums,

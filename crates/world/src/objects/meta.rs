@@ -83,6 +83,8 @@ pub struct ObjectInfo {
     pub modified: u64,
     /// The version of that change.
     pub version: Version,
+    /// Whether it was put while the world's versions were suspended: the version `null`.
+    pub unversioned: bool,
     /// Its entity tag, without quotes: the one given with the content, or, where the content came through another door, 32
     /// hexadecimal digits and `-0`, which change with every change of content.
     pub etag: String,

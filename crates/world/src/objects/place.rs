@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::files::split_key;
 use crate::record::{Entry, Extent, Inode};
 use crate::txn::Txn;
+use crate::versions::Versioning;
 use bytes::Bytes;
 use mw_model::{ErrorKind, FileType, Ino};
 
@@ -84,7 +85,8 @@ impl Txn<'_> {
         for (at, extent) in &new.extents {
             self.put_extent(ino, *at, extent);
         }
-        let known = Known { content: inode.content, ..new.known };
+        let unversioned = self.world.versions().versioning == Versioning::Suspended;
+        let known = Known { content: inode.content, unversioned, ..new.known };
         self.put_inode(ino, &inode);
         self.put(known::key(ino), known.encode());
         self.put_entry(dir, &last, Entry { ino, kind: FileType::File });

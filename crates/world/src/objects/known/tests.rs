@@ -18,6 +18,7 @@ fn known() -> Known {
             tags: vec![("k".to_owned(), "v".to_owned())],
             ..ObjectMeta::default()
         },
+        unversioned: false,
     }
 }
 
@@ -25,6 +26,8 @@ fn known() -> Known {
 fn a_record_reads_back_and_a_cut_one_is_refused() {
     let value = known().encode();
     assert_eq!(Known::decode(&value).unwrap(), known());
+    let null = Known { unversioned: true, ..known() };
+    assert_eq!(Known::decode(&null.encode()).unwrap(), null);
     for end in 0..value.data.len() {
         assert!(Known::decode(&record::plain(value.data[..end].to_vec())).is_err());
     }
