@@ -118,6 +118,16 @@ impl Client {
         self.document(Method::POST, path, &[], Content::json(document, idempotency)?)
     }
 
+    /// Sends plain bytes.
+    ///
+    /// # Errors
+    /// The server refused or cannot be reached.
+    pub fn post_bytes<T: DeserializeOwned>(&self, path: &str, query: Query<'_>, bytes: Vec<u8>) -> Result<T> {
+        let hash = sigv4::sha256_hex(&bytes);
+        let content = Content { body: body::full(bytes), hash, kind: "application/octet-stream", idempotency: None };
+        self.document(Method::POST, path, query, content)
+    }
+
     /// Deletes a thing.
     ///
     /// # Errors

@@ -27,6 +27,22 @@ pub trait MountHost: Send + Sync {
     fn list(&self) -> Vec<Mount>;
 }
 
+/// What somebody does at the keyboard of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Typed<'a> {
+    /// Types.
+    Bytes(&'a [u8]),
+    /// Ends standard input.
+    End,
+    /// Makes the terminal this large.
+    Size {
+        /// Lines.
+        rows: u16,
+        /// Characters in a line.
+        columns: u16,
+    },
+}
+
 /// The runs.
 pub trait RunHost: Send + Sync {
     /// Starts a run and returns at once. The same `idempotency` key with the same request gives the same run.
@@ -58,6 +74,13 @@ pub trait RunHost: Send + Sync {
     /// # Errors
     /// `NotFound`, also for a run that `who` may not see.
     fn cancel(&self, who: &Principal, id: &str) -> Result<Run>;
+
+    /// Types to the command of a run that listens, and returns when the command's side has taken it.
+    ///
+    /// # Errors
+    /// `NotFound`, also for a run that `who` may not see; `Denied` unless `who` started it or is admin on its base;
+    /// `Unsupported` for a run that does not listen; `Busy` when its command is over.
+    fn type_to(&self, who: &Principal, id: &str, typed: Typed<'_>) -> Result<()>;
 
     /// Returns how many runs have not ended.
     fn active(&self) -> u64;

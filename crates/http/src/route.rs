@@ -55,6 +55,7 @@ pub enum Verb {
     ShowRun { id: String },
     CancelRun { id: String },
     WatchRun { id: String },
+    TypeToRun { id: String, end: bool, size: Option<(u16, u16)> },
     List { at: At, recursive: bool, hidden: bool },
     Content { at: At },
     Get { at: At },
@@ -188,9 +189,29 @@ fn v1(method: &Method, rest: &[&str], query: &mut Query) -> Result<Option<Verb>>
             _ => Err(wrong(method)),
         },
         ["runs", id, "events"] => only(method, get, Verb::WatchRun { id: owned(id) }),
+        ["runs", id, "input"] => {
+            let (end, size) = (query.flag("end")?, size(query)?);
+            only(method, post, Verb::TypeToRun { id: owned(id), end, size })
+        }
         ["worlds"] => either(Verb::Worlds, Verb::CreateWorld),
         ["worlds", world, ref verb @ ..] => of_world(method, world, verb, query),
         _ => Ok(None),
+    }
+}
+
+/// The size of a terminal: lines and columns, both or neither.
+fn size(query: &mut Query) -> Result<Option<(u16, u16)>> {
+    let mut side = |name: &str| -> Result<Option<u16>> {
+        let Some(text) = query.text(name)? else { return Ok(None) };
+        let side = number(name, &text)?;
+        u16::try_from(side)
+            .map(Some)
+            .map_err(|_| Error::invalid(format!("{name} {side} is out of range; use 0 to 65535")))
+    };
+    match (side("rows")?, side("columns")?) {
+        (None, None) => Ok(None),
+        (Some(rows), Some(columns)) => Ok(Some((rows, columns))),
+        _ => Err(Error::invalid("a terminal's size is given by both rows and columns")),
     }
 }
 

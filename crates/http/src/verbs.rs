@@ -97,6 +97,7 @@ pub(crate) fn run(inner: &Arc<Inner>, call: Call, document: &[u8]) -> Result<Rep
         Verb::ShowRun { id } => hosts::show_run(inner, who, &id),
         Verb::CancelRun { id } => hosts::cancel_run(inner, who, &id),
         Verb::WatchRun { id } => hosts::watch_run(inner, who, id),
+        Verb::TypeToRun { id, end, size } => hosts::type_to_run(inner, who, &id, document, end, size),
         Verb::List { at, recursive, hidden } => listing::list(inner, who, at, recursive, hidden),
         Verb::Content { at } => files::content(inner, who, &at),
         Verb::Get { at } => files::get(inner, who, at),

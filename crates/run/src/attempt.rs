@@ -8,6 +8,7 @@ use crate::spec::RunSpec;
 use mw_model::{ErrorKind, FileType, Ino};
 use mw_sandbox::{Bind, Destination, Exit, Limits, Outcome, Output, Running, Spec, Stream};
 use mw_world::{ForkOptions, KeyRequest, Make, Role, Secret, Session};
+use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,20 +22,62 @@ const KEEP: u64 = 64 << 10;
 
 /// Carries output to the watchers.
 pub(crate) struct Tell {
-    pub live: Arc<Live>,
-    pub attempt: u32,
-    pub validator: bool,
+    live: Arc<Live>,
+    attempt: u32,
+    validator: bool,
+    /// The beginnings of characters whose ends have not come yet, of standard output and of standard error.
+    begun: [Mutex<Vec<u8>>; 2],
+}
+
+impl Tell {
+    pub(crate) fn new(live: &Arc<Live>, attempt: u32, validator: bool) -> Self {
+        Self { live: live.clone(), attempt, validator, begun: Default::default() }
+    }
+
+    fn say(&self, stream: Stream, text: String) {
+        if !text.is_empty() {
+            self.live.events.push(Event::Output { attempt: self.attempt, stream, validator: self.validator, text });
+        }
+    }
+
+    fn begun(&self, stream: Stream) -> &Mutex<Vec<u8>> {
+        match stream {
+            Stream::Out => &self.begun[0],
+            Stream::Err => &self.begun[1],
+        }
+    }
 }
 
 impl Output for Tell {
     fn write(&self, stream: Stream, bytes: &[u8]) {
-        self.live.events.push(Event::Output {
-            attempt: self.attempt,
-            stream,
-            validator: self.validator,
-            text: String::from_utf8_lossy(bytes).into_owned(),
-        });
+        let mut begun = self.begun(stream).lock();
+        begun.extend_from_slice(bytes);
+        let end = begun.len() - unfinished(&begun);
+        let rest = begun.split_off(end);
+        let whole = std::mem::replace(&mut *begun, rest);
+        self.say(stream, String::from_utf8_lossy(&whole).into_owned());
     }
+}
+
+impl Drop for Tell {
+    fn drop(&mut self) {
+        for stream in [Stream::Out, Stream::Err] {
+            let left = std::mem::take(&mut *self.begun(stream).lock());
+            self.say(stream, String::from_utf8_lossy(&left).into_owned());
+        }
+    }
+}
+
+/// Returns how many bytes at the end may be the beginning of a UTF-8 character.
+fn unfinished(bytes: &[u8]) -> usize {
+    let last = bytes.iter().rev().take(3).position(|byte| byte & 0xC0 == 0xC0);
+    let Some(back) = last.map(|at| at + 1) else { return 0 };
+    let wanted = match bytes[bytes.len() - back] {
+        0xC0..=0xDF => 2,
+        0xE0..=0xEF => 3,
+        _ => 4,
+    };
+    if back < wanted { back } else { 0 }
 }
 
 impl Runs {
@@ -138,7 +181,7 @@ impl Runs {
         env.extend(credentials(secret));
         let spec = self.sandbox_spec(live, files.dir(), env, live.spec.words(n), true)?;
         live.attempt(&self.journal, n, |attempt| attempt.state = State::Started)?;
-        let outcome = self.run_in_sandbox(live, &spec, Tell { live: live.clone(), attempt: n, validator: false })?;
+        let outcome = self.run_in_sandbox(live, &spec, Tell::new(live, n, false))?;
         drop(files);
         if made {
             // Made for the sandbox's sake; it stays only when something is in it.
@@ -150,8 +193,12 @@ impl Runs {
 
     /// Starts a sandbox, and waits for its end in a way that `cancel` can cut short.
     pub(crate) fn run_in_sandbox(&self, live: &Arc<Live>, spec: &Spec, tell: Tell) -> Result<Outcome> {
+        let typed = !tell.validator;
         let running: Arc<dyn Running> = Arc::from(self.place.backend.start(spec, Arc::new(tell))?);
         live.sandboxes.lock().push(running.clone());
+        if typed {
+            live.console.open(&running);
+        }
         if live.is_cancelled() {
             running.kill();
         }
@@ -160,14 +207,15 @@ impl Runs {
         Ok(outcome)
     }
 
-    /// Says what a sandbox sees: the world at `/world`, its `workspace/` at `/workspace`.
+    /// Says what a sandbox sees: the world at `/world`, its `workspace/` at `/workspace`. Only the attempt itself, not its
+    /// validator, reaches the store and is typed to.
     pub(crate) fn sandbox_spec(
         &self,
         live: &Live,
         dir: &Path,
         mut env: Vec<(String, String)>,
         words: Vec<String>,
-        network: bool,
+        attempt: bool,
     ) -> Result<Spec> {
         let asked: &RunSpec = &live.spec;
         env.extend(asked.env.iter().map(|(k, v)| (k.clone(), v.clone())));
@@ -192,11 +240,12 @@ impl Runs {
             env,
             binds,
             workdir: "/workspace".into(),
-            endpoint: network.then_some(self.place.endpoint),
+            endpoint: attempt.then_some(self.place.endpoint),
             inside_port: INSIDE_PORT,
-            allow: if network { allow? } else { Vec::new() },
+            allow: if attempt { allow? } else { Vec::new() },
             limits,
-            tty: asked.tty,
+            tty: attempt && asked.tty,
+            stdin: attempt && asked.stdin,
             ..Spec::default()
         })
     }
@@ -286,4 +335,26 @@ fn credentials(secret: &Secret) -> Vec<(String, String)> {
         env.push((name.to_owned(), value.to_owned()));
     }
     env
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unfinished;
+
+    #[test]
+    fn a_character_is_not_cut() {
+        let cases: [(&[u8], usize); 8] = [
+            (b"", 0),
+            (b"ab", 0),
+            ("é".as_bytes(), 0),
+            (&"é".as_bytes()[..1], 1),
+            (&"x€".as_bytes()[..3], 2),
+            (&"🌍".as_bytes()[..3], 3),
+            ("🌍".as_bytes(), 0),
+            (&[0x80, 0x80, 0x80, 0x80], 0),
+        ];
+        for (bytes, left) in cases {
+            assert_eq!(unfinished(bytes), left, "{bytes:?}");
+        }
+    }
 }

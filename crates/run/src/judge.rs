@@ -61,7 +61,7 @@ impl Runs {
             let files = self.place.workspace.open(session).map_err(unavailable)?;
             let env = vec![("FORK".to_owned(), fork.to_owned()), ("MW_ATTEMPT".to_owned(), n.to_string())];
             let spec = self.sandbox_spec(live, files.dir(), env, shell(line), false)?;
-            self.run_in_sandbox(live, &spec, Tell { live: live.clone(), attempt: n, validator: true })
+            self.run_in_sandbox(live, &spec, Tell::new(live, n, true))
         })();
         if let Err(e) = self.store.delete_world(&root, &name, true) {
             tracing::warn!(fork = name, "the throw-away fork stays until its time is over: {e}");

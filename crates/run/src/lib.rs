@@ -7,9 +7,11 @@
 //! - [`RunSpec`]: what is to be run; [`Run`], [`Attempt`], [`State`]: where it stands (`record`);
 //! - `journal`: the records in `meta`; `events`: what watchers see;
 //! - `attempt`: one attempt, from its fork to its verdict; `judge`: the validator;
+//! - `console`: what is typed to a command that listens;
 //! - `settle`: the winner promoted, the others discarded; `recover`: after a restart.
 
 mod attempt;
+mod console;
 mod error;
 mod events;
 mod journal;
@@ -21,6 +23,7 @@ mod settle;
 mod spec;
 mod workspace;
 
+pub use console::Input;
 pub use error::{Error, Result};
 pub use events::Event;
 pub use record::{Attempt, Run, State};

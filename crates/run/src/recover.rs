@@ -3,6 +3,7 @@
 //! Its sandboxes died with the server. Its keys die now. A run whose winner was decided is promoted, unless the base already holds
 //! the copy of its record, which comes with the promote's own commit. Forks of the others stay for inspection, until their time is over.
 
+use crate::console::Console;
 use crate::error::Result;
 use crate::events::Events;
 use crate::record::{Run, State};
@@ -36,6 +37,7 @@ impl Runs {
             events: Events::default(),
             cancelled: AtomicBool::new(false),
             sandboxes: Mutex::new(Vec::new()),
+            console: Console::default(),
             run: Mutex::new(run.clone()),
         };
         tracing::info!(run = run.id, "a run did not end before the restart");

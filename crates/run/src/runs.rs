@@ -1,5 +1,6 @@
 //! All runs of a store.
 
+use crate::console::Console;
 use crate::error::{Error, Result};
 use crate::events::{Event, Events};
 use crate::journal::Journal;
@@ -47,6 +48,7 @@ pub(crate) struct Live {
     pub cancelled: AtomicBool,
     /// The sandboxes that work for it.
     pub sandboxes: Mutex<Vec<Arc<dyn Running>>>,
+    pub console: Console,
 }
 
 impl Live {
@@ -137,6 +139,7 @@ impl Runs {
             events: Events::default(),
             cancelled: AtomicBool::new(false),
             sandboxes: Mutex::new(Vec::new()),
+            console: Console::default(),
         });
         self.live.lock().insert(run.id.clone(), live.clone());
         let Some(me) = self.me.upgrade() else { return Ok(run) };
@@ -256,21 +259,25 @@ impl Runs {
         Ok(())
     }
 
-    /// Cancels a run and returns when it has ended cleanly. Does nothing to a run that ended.
-    ///
-    /// # Errors
-    /// `NotFound`, also for a run that `who` may not see; `Denied` unless the key started it or is admin on the base.
-    pub fn cancel(&self, who: &Principal, id: &str) -> Result<Run> {
+    /// Returns the run, unless it has ended, to whoever may act on it: the key that started it, and the admins of its base.
+    pub(crate) fn own(&self, who: &Principal, id: &str, done: &str) -> Result<Option<Arc<Live>>> {
         let run = self.show(who, id)?;
         let admin = self.store.session(who, &run.spec.base).is_ok_and(|s| s.role() >= Role::Admin);
         if !(admin || run.key == who.key_id()) {
             return Err(Error::new(
                 ErrorKind::Denied,
-                "a run is cancelled by the key that started it, or an admin of its base",
+                format!("a run is {done} by the key that started it, or by an admin of its base"),
             ));
         }
-        let live = self.live.lock().get(id).cloned();
-        if let Some(live) = live {
+        Ok(self.live.lock().get(id).cloned())
+    }
+
+    /// Cancels a run and returns when it has ended cleanly. Does nothing to a run that ended.
+    ///
+    /// # Errors
+    /// `NotFound`, also for a run that `who` may not see; `Denied` unless the key started it or is admin on the base.
+    pub fn cancel(&self, who: &Principal, id: &str) -> Result<Run> {
+        if let Some(live) = self.own(who, id, "cancelled")? {
             live.cancelled.store(true, Ordering::SeqCst);
             for sandbox in live.sandboxes.lock().iter() {
                 sandbox.kill();

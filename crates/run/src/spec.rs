@@ -38,6 +38,8 @@ pub struct RunSpec {
     pub allow: Vec<String>,
     /// Give the command a terminal.
     pub tty: bool,
+    /// Feed the command's standard input ([`crate::Runs::input`]); otherwise it is empty. A terminal is always fed.
+    pub stdin: bool,
 }
 
 /// The time limit of a command that names none, in seconds.
@@ -62,6 +64,9 @@ impl RunSpec {
         }
         if self.exec && (self.validate.is_some() || self.keep || self.count() != 1) {
             return refuse("exec runs one command on the fork itself; it has no verdict");
+        }
+        if (self.tty || self.stdin) && self.count() != 1 {
+            return refuse("only one command can be typed to; leave -i and -t out, or make one attempt");
         }
         if self.timeout == Some(0) {
             return refuse("the time limit is zero");

@@ -1,5 +1,6 @@
 //! `mw run`, `mw exec` and `mw runs`. The run lives in the server; this shows it, and cancels it at Ctrl-C.
 
+mod keyboard;
 mod terminal;
 
 use super::Context;
@@ -9,9 +10,11 @@ use crate::failure::{DONE, FAILED, Failure, Result};
 use crate::units;
 use clap::{Args, Subcommand};
 use hyper::Method;
+use keyboard::Keyboard;
 use mw_http::types::{self, Attempt, NewRun, RunEvent, RunState};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use terminal::Terminal;
 
 /// What opens, and bounds, the sandbox.
@@ -35,8 +38,14 @@ struct Sandbox {
     /// Let the command reach this one destination. May be repeated
     #[arg(long, value_name = "HOST:PORT")]
     allow: Vec<String>,
+    /// Send standard input to the command, which otherwise has none
+    #[arg(short = 'i', long)]
+    interactive: bool,
+    /// Give the command a terminal, which this one becomes: keys are sent as they are pressed, ^C too
+    #[arg(short = 't', long)]
+    tty: bool,
     /// Print the run's id and leave it running
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["interactive", "tty"])]
     detach: bool,
     #[command(flatten)]
     idempotency: Idempotency,
@@ -58,6 +67,11 @@ impl Sandbox {
         }
         request.read_only = self.read_only.iter().map(|path| host_path(path)).collect::<Result<_>>()?;
         request.env = self.env.iter().map(|text| variable(text)).collect::<Result<BTreeMap<_, _>>>()?;
+        request.stdin = self.interactive || self.tty;
+        request.tty = self.tty;
+        if let Some(kind) = std::env::var("TERM").ok().filter(|_| self.tty) {
+            request.env.entry("TERM".to_owned()).or_insert(kind);
+        }
         Ok(())
     }
 }
@@ -149,21 +163,36 @@ impl Exec {
 
 /// Starts a run and follows it to its end; `None` when it is left to itself.
 fn start(context: &Context<'_>, request: &NewRun, sandbox: &Sandbox) -> Result<Option<types::Run>> {
-    let client = context.client()?;
+    let client = Arc::new(context.client()?);
+    if sandbox.tty {
+        // Refused before anything is made.
+        Keyboard::new(&client, "", true)?;
+    }
     let run: types::Run = client.post("runs", request, sandbox.idempotency.idempotency_key.as_deref())?;
     if sandbox.detach {
         context.out.show(&run, |run| run.id.clone());
         return Ok(None);
     }
-    follow(context, &client, &run, true).map(Some)
+    let listens = sandbox.interactive || sandbox.tty;
+    let keyboard = listens.then(|| Keyboard::new(&client, &run.id, sandbox.tty)).transpose()?;
+    follow(context, &client, &run, true, keyboard).map(Some)
 }
 
 /// Shows the events of a run until it has ended. With `cancel` an interrupt ends the run too; otherwise only the showing.
-fn follow(context: &Context<'_>, client: &Client, run: &types::Run, cancel: bool) -> Result<types::Run> {
+fn follow(
+    context: &Context<'_>,
+    client: &Client,
+    run: &types::Run,
+    cancel: bool,
+    mut keyboard: Option<Keyboard>,
+) -> Result<types::Run> {
     let id = &run.id;
     let mut terminal = Terminal::new(context.out, run.attempts.len() > 1);
     let mut result = None;
     let mut show = |event: RunEvent| {
+        if let Some(keyboard) = &mut keyboard {
+            keyboard.hear(&event);
+        }
         terminal.show(&event);
         if let RunEvent::Result(run) = event {
             result = Some(*run);
@@ -294,7 +323,7 @@ impl Runs {
             }
             Self::Watch { id } => {
                 let run: types::Run = client.get(&path(&id), &[])?;
-                let run = follow(context, &client, &run, false)?;
+                let run = follow(context, &client, &run, false, None)?;
                 context.out.show(&run, said);
                 Ok(exit(&run))
             }

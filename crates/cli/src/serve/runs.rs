@@ -7,11 +7,11 @@ use super::SANDBOX_INIT;
 use crate::failure::{Failure, Result};
 use mw_env::Env;
 use mw_fuse::MountOptions;
-use mw_http::host::RunHost;
+use mw_http::host::{RunHost, Typed};
 use mw_http::types::{self, ErrorBody, NewRun, RunEvent, RunState};
 use mw_http::when;
 use mw_model::ErrorKind;
-use mw_run::{Event, Files, Place, RunSpec, Runs, State, Workspace};
+use mw_run::{Event, Files, Input, Place, RunSpec, Runs, State, Workspace};
 use mw_sandbox::Bubblewrap;
 use mw_world::{Principal, Session, Store};
 use std::net::SocketAddr;
@@ -179,6 +179,7 @@ impl RunHost for RunTable {
             env: request.env.clone(),
             allow: request.allow.clone(),
             tty: request.tty,
+            stdin: request.stdin,
         };
         self.0.start(who, &spec, idempotency).map(document).map_err(failed)
     }
@@ -197,6 +198,15 @@ impl RunHost for RunTable {
 
     fn cancel(&self, who: &Principal, id: &str) -> mw_http::Result<types::Run> {
         self.0.cancel(who, id).map(document).map_err(failed)
+    }
+
+    fn type_to(&self, who: &Principal, id: &str, typed: Typed<'_>) -> mw_http::Result<()> {
+        let input = match typed {
+            Typed::Bytes(bytes) => Input::Bytes(bytes.to_vec()),
+            Typed::End => Input::End,
+            Typed::Size { rows, columns } => Input::Size { rows, columns },
+        };
+        self.0.input(who, id, &input).map_err(failed)
     }
 
     fn active(&self) -> u64 {

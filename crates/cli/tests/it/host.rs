@@ -1,8 +1,12 @@
 //! Mounts and runs in the real server. They need the kernel's FUSE and, for runs, bubblewrap.
 
-use crate::bench::{Server, temp, write};
-use std::fs;
+use crate::bench::{Done, Server, command, temp, write};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::path::Path;
+use std::process::Stdio;
 
 /// Returns whether what a test needs is here. In CI everything must be.
 fn has(paths: &[&str]) -> bool {
@@ -156,4 +160,75 @@ fn a_run_left_to_itself_can_be_watched_and_cancelled() {
     assert_eq!(s.mw(&["runs", "watch", id]).code, 1);
     assert_eq!(s.json(&["world", "list"])["worlds"].as_array().unwrap().len(), 1);
     assert_eq!(s.json(&["key", "list"])["keys"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_command_that_listens_gets_standard_input_to_its_end() {
+    if !has(RUN) {
+        return;
+    }
+    let s = Server::start();
+    s.ok(&["world", "create", "base"]);
+    s.ok(&["fork", "base", "twig"]);
+    let sent: String = (0..20_000).map(|n| format!("line {n} of some text, äöü€🌍\n")).collect();
+    let file = write(s.path(), "sent", &sent);
+    let mut cat = command(s.path());
+    cat.args(["exec", "twig", "-i", "--", "sh", "-c", "tee /world/heard"]).stdin(File::open(file).unwrap());
+    let done = Done::of(&mut cat);
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert_eq!(done.out, sent, "what comes back is whole, no character cut in two");
+    assert_eq!(s.ok(&["cat", "mw://twig/heard"]), sent);
+    // Without -i there is nothing to read, and nobody else may type.
+    assert_eq!(s.mw(&["exec", "twig", "--", "cat"]).code, 0);
+    assert_eq!(s.mw(&["exec", "twig", "-t", "--", "cat"]).code, 2, "standard input is no terminal");
+    assert_eq!(s.mw(&["run", "base", "-i", "-n", "2", "--", "cat"]).code, 2);
+}
+
+#[test]
+fn a_terminal_is_a_terminal() {
+    if !has(RUN) {
+        return;
+    }
+    let s = Server::start();
+    s.ok(&["world", "create", "base"]);
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let slave =
+        File::options().read(true).write(true).open(ptsname(&master, Vec::new()).unwrap().to_str().unwrap()).unwrap();
+    tcsetwinsize(&slave, Winsize { ws_row: 33, ws_col: 111, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let before = format!("{:?}", tcgetattr(&slave).unwrap().local_modes);
+    let end = || Stdio::from(slave.try_clone().unwrap());
+    let mut child = command(s.path())
+        .args(["run", "base", "-it", "--", "sh"])
+        .env("TERM", "xterm-test")
+        .stdin(end())
+        .stdout(end())
+        .stderr(end())
+        .spawn()
+        .unwrap();
+    let mut master = File::from(master);
+    let mut seen = String::new();
+    let mut until = |master: &mut File, wanted: &str| {
+        let mut piece = [0; 4096];
+        while !seen.contains(wanted) {
+            let n = master.read(&mut piece).unwrap();
+            seen.push_str(&String::from_utf8_lossy(&piece[..n]));
+        }
+        std::mem::take(&mut seen)
+    };
+    until(&mut master, "started");
+    master.write_all(b"stty size; tty; echo $TERM; echo $((6 * 7)) > answer; echo read''y\n").unwrap();
+    let said = until(&mut master, "ready");
+    assert!(said.contains("33 111") && said.contains("/dev/pts/") && said.contains("xterm-test"), "{said:?}");
+    // ^C reaches the command inside, and ends neither the shell nor the run.
+    master.write_all(b"echo beg''un; sleep 600\n").unwrap();
+    until(&mut master, "begun");
+    master.write_all(&[3]).unwrap();
+    master.write_all(b"echo ali''ve; exit\n").unwrap();
+    until(&mut master, "alive");
+    until(&mut master, "promoted");
+    assert!(child.wait().unwrap().success());
+    assert_eq!(s.ok(&["cat", "mw://base/workspace/answer"]), "42\n");
+    assert_eq!(format!("{:?}", tcgetattr(&slave).unwrap().local_modes), before, "the terminal is as it was");
 }

@@ -44,8 +44,10 @@ pub struct NewRun {
     /// Destinations (`HOST:PORT`) that may be reached.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// Give the command a terminal.
+    /// Give the command a terminal, which `POST runs/ID/input` types on.
     pub tty: bool,
+    /// Let `POST runs/ID/input` feed the command's standard input; otherwise it is empty.
+    pub stdin: bool,
 }
 
 /// Where a run, or one attempt of it, stands.

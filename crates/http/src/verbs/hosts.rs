@@ -6,7 +6,7 @@
 use super::root_only;
 use crate::body::{Gone, produce};
 use crate::call::{Inner, Reply};
-use crate::host::{MountHost, RunHost};
+use crate::host::{MountHost, RunHost, Typed};
 use crate::types::{self, RunEvent, Spot};
 use crate::{Error, Result};
 use hyper::StatusCode;
@@ -108,4 +108,26 @@ pub(super) fn watch_run(inner: &Arc<Inner>, who: &Principal, id: String) -> Resu
             sink.fail(error);
         }
     })))
+}
+
+/// Passes on what was typed: the size of the terminal first, then the bytes, then the end.
+pub(super) fn type_to_run(
+    inner: &Arc<Inner>,
+    who: &Principal,
+    id: &str,
+    bytes: &[u8],
+    end: bool,
+    size: Option<(u16, u16)>,
+) -> Result<Reply> {
+    let host = run_host(inner)?;
+    if let Some((rows, columns)) = size {
+        host.type_to(who, id, Typed::Size { rows, columns })?;
+    }
+    if !bytes.is_empty() {
+        host.type_to(who, id, Typed::Bytes(bytes))?;
+    }
+    if end {
+        host.type_to(who, id, Typed::End)?;
+    }
+    Reply::json(&types::Done {})
 }
