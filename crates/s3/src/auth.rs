@@ -28,6 +28,10 @@ impl S3Auth for Secrets {
     }
 }
 
+/// The id under which the answer names the request.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestId(pub(crate) String);
+
 /// What was asked for and by whom, as the verifier left it.
 #[derive(Debug)]
 pub(crate) struct Asked {

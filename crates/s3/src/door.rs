@@ -1,6 +1,6 @@
 //! The door itself: one service behind a listener, and the last touch on every answer.
 
-use crate::auth::Secrets;
+use crate::auth::{RequestId, Secrets};
 use crate::chunks::{Faults, Framing};
 use crate::guard::{Framed, admit};
 use crate::host::Suffix;
@@ -84,6 +84,7 @@ impl S3Door {
                 let faults = Faults::default();
                 let body = watched(body, framed, faults.clone());
                 parts.extensions.insert(faults);
+                parts.extensions.insert(RequestId(id.clone()));
                 self.verifier.call(Request::from_parts(parts, body)).await.unwrap_or_else(|e| {
                     tracing::error!(error = ?e, "the S3 door could not answer");
                     failed()

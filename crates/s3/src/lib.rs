@@ -7,6 +7,8 @@
 //! 3. `verified` resolves the principal, takes the conditional and range headers out and reads small bodies whole;
 //! 4. `s3s` again, without authentication, decodes the operation and calls `verbs`, one file per family.
 //!
+//! Calls of IAM and STS come by the same listener and the same verifier; `iam` answers them.
+//!
 //! So one verifier stands before the router, and what a verb acts on are the same bytes that were authorised. The door never
 //! names nodes or segments; errors become S3 codes in `errors` alone.
 
@@ -23,6 +25,7 @@ mod errors;
 mod get;
 mod guard;
 mod host;
+mod iam;
 mod list;
 mod meta;
 mod multipart;

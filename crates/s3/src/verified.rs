@@ -3,7 +3,7 @@
 //! Headers that the router would judge otherwise than S3 does (ranges, conditions, the copy source, `Expires`) are taken out here and
 //! kept in [`Asked`]. This can be done only now: before, they are part of what was signed.
 
-use crate::auth::Asked;
+use crate::auth::{Asked, RequestId};
 use crate::body::{faulty, whole};
 use crate::chunks::Faults;
 use crate::conditions;
@@ -11,6 +11,7 @@ use crate::digest::{Claims, digest};
 use crate::errors::{About, denied, error, internal, of};
 use crate::guard::pairs;
 use crate::host::Suffix;
+use crate::iam;
 use crate::pool::Pool;
 use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, EXPIRES, HOST, HeaderName, HeaderValue};
 use hyper::http::Extensions;
@@ -58,7 +59,26 @@ impl S3Route for Verified {
         let store = Arc::clone(&self.store);
         let principal = self.pool.run(move || store.principal(&key).map_err(|e| of(&e, About::World))).await?;
         let faults = request.extensions.get::<Faults>().cloned().unwrap_or_default();
+        let id = request.extensions.get::<RequestId>().map_or_else(String::new, |id| id.0.clone());
         let query = pairs(request.uri.query().unwrap_or_default());
+        let service = request.service.as_deref().unwrap_or("s3");
+        let place = if self.is_virtual(&request.headers) { "" } else { request.uri.path() };
+        if let Some(call) = iam::call_of(&request.method, place, request.uri.query(), &request.headers) {
+            let asked = Asked {
+                principal,
+                region: String::new(),
+                headers: request.headers,
+                faults,
+                trailer: request.trailing_headers,
+            };
+            return iam::answer(&self.store, &self.pool, call, &query, &asked, &id, request.input).await;
+        }
+        if service != "s3" {
+            return Err(error(
+                S3ErrorCode::SignatureDoesNotMatch,
+                "Credential should be scoped to correct service: 's3'.",
+            ));
+        }
         let mut headers = request.headers;
         if let Some(encoding) = headers.remove(CONTENT_ENCODING).and_then(|e| without_chunked(&e)) {
             headers.insert(CONTENT_ENCODING, encoding);
@@ -104,11 +124,18 @@ impl Verified {
         if method != Method::PUT || query.iter().any(|(name, _)| SUBRESOURCES.contains(&name.as_str())) {
             return false;
         }
-        let host = headers.get(HOST).and_then(|h| h.to_str().ok()).unwrap_or_default();
-        let virtual_host =
-            self.suffix.as_ref().and_then(|s| s.parse_host_header(host).ok()).is_some_and(|h| h.bucket().is_some());
         let path = uri.path().trim_start_matches('/');
-        if virtual_host { !path.is_empty() } else { path.split_once('/').is_some_and(|(_, key)| !key.is_empty()) }
+        if self.is_virtual(headers) {
+            !path.is_empty()
+        } else {
+            path.split_once('/').is_some_and(|(_, key)| !key.is_empty())
+        }
+    }
+
+    /// Whether the host names a bucket.
+    fn is_virtual(&self, headers: &HeaderMap) -> bool {
+        let host = headers.get(HOST).and_then(|h| h.to_str().ok()).unwrap_or_default();
+        self.suffix.as_ref().and_then(|s| s.parse_host_header(host).ok()).is_some_and(|h| h.bucket().is_some())
     }
 }
 

@@ -6,6 +6,7 @@ use crate::mutate::require_key;
 use crate::once::Once;
 use crate::principal::{KeyRecord, Principal, Role, Scope};
 use crate::store::{Secret, Store};
+use bytes::Bytes;
 use mw_meta::{Batch, Durability, Expect, Order};
 use mw_model::ErrorKind;
 use std::sync::Arc;
@@ -41,6 +42,10 @@ pub struct KeyInfo {
     pub expires: Option<u64>,
     /// The run it was made for.
     pub run: Option<String>,
+    /// The key that made it; empty for the root key.
+    pub maker: String,
+    /// Whether it is the root key.
+    pub root: bool,
 }
 
 impl Store {
@@ -52,27 +57,13 @@ impl Store {
         if request.name.is_empty() || request.name.len() > 128 || request.name.chars().any(char::is_control) {
             return Err(Error::invalid("a key's name has 1 to 128 bytes and no control characters"));
         }
-        if request.grants.len() > 100 {
-            return Err(Error::invalid("a key has at most 100 grants"));
-        }
         let text = format!("key {} {:?} {:?} {:?}", request.name, request.grants, request.ttl, request.run);
         let once = Once::new(who, request.idempotency.as_deref(), &text)?;
         if let Some(secret) = self.key_made_before(once.as_ref())? {
             return Ok(secret);
         }
         let mut batch = Batch::new();
-        let mut grants = Vec::new();
-        for (world, role) in &request.grants {
-            if world == "*" {
-                self.need_everything(who)?;
-                grants.push((Scope::Everything, *role));
-                continue;
-            }
-            let session = self.session(who, world)?;
-            session.need(Role::Admin)?;
-            batch.require(layout::of(Tag::Alive, session.world.id), Expect::Present);
-            grants.push((Scope::World(session.world.id), *role));
-        }
+        let grants = self.grants_of(who, &request.grants, &[], &mut batch)?;
         if grants.is_empty() {
             self.need_everything(who)?;
         }
@@ -106,6 +97,124 @@ impl Store {
                 )),
             },
             Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Turns grants by name into grants by identity. The giver must be admin on every world, save for what the key `had` already.
+    fn grants_of(
+        self: &Arc<Self>,
+        who: &Principal,
+        asked: &[(String, Role)],
+        had: &[(Scope, Role)],
+        batch: &mut Batch,
+    ) -> Result<Vec<(Scope, Role)>> {
+        if asked.len() > 100 {
+            return Err(Error::invalid("a key has at most 100 grants"));
+        }
+        let mut grants = Vec::new();
+        for (world, role) in asked {
+            if world == "*" {
+                if !had.contains(&(Scope::Everything, *role)) {
+                    self.need_everything(who)?;
+                }
+                grants.push((Scope::Everything, *role));
+                continue;
+            }
+            let session = self.session(who, world)?;
+            let grant = (Scope::World(session.world.id), *role);
+            if !had.contains(&grant) {
+                session.need(Role::Admin)?;
+            }
+            batch.require(layout::of(Tag::Alive, session.world.id), Expect::Present);
+            grants.push(grant);
+        }
+        Ok(grants)
+    }
+
+    /// Replaces what a key may do. Grants on worlds that were deleted since go.
+    ///
+    /// # Errors
+    /// `Denied` unless one made it or is root, and unless one is admin on every world that is granted anew; `Invalid` for the
+    /// root key and for one's own key, which could otherwise raise itself; `NotFound` for an unknown key (root only).
+    pub fn set_grants(self: &Arc<Self>, who: &Principal, id: &str, grants: &[(String, Role)]) -> Result<()> {
+        let (bytes, mut record) = self.own_key(who, id)?;
+        if record.root {
+            return Err(Error::invalid("the root key may do everything, and that cannot be changed"));
+        }
+        if id == who.key_id() {
+            return Err(Error::new(
+                ErrorKind::Denied,
+                "access denied: a key cannot change its own grants; ask its maker",
+            ));
+        }
+        let mut batch = Batch::new();
+        record.grants = self.grants_of(who, grants, &record.grants, &mut batch)?;
+        self.replace_key(who, id, bytes, &record, batch)
+    }
+
+    /// Gives a key a new secret, shown this once; the old one is dead at once.
+    ///
+    /// # Errors
+    /// As for [`Store::delete_key`]; `Denied` for a key that may do what one may not; `Invalid` for the root key.
+    pub fn rotate_key(&self, who: &Principal, id: &str) -> Result<Secret> {
+        let (bytes, mut record) = self.own_key(who, id)?;
+        if record.root {
+            return Err(Error::invalid(
+                "the root key cannot be rotated while the server runs: the server's own clients read it from its file",
+            ));
+        }
+        if id != who.key_id() {
+            // Whoever holds the new secret is that key: nobody may become more than they are.
+            for (scope, _) in &record.grants {
+                let held = match scope {
+                    Scope::Everything => who.everything(),
+                    Scope::World(world) => {
+                        self.record_of(*world)?.map_or(Some(Role::Admin), |w| who.role(*world, &w.owner))
+                    }
+                };
+                if held != Some(Role::Admin) {
+                    return Err(Error::denied());
+                }
+            }
+        }
+        record.secret = self.env.token(40);
+        let secret = Secret { id: id.to_owned(), secret: record.secret.clone() };
+        self.replace_key(who, id, bytes, &record, Batch::new())?;
+        Ok(secret)
+    }
+
+    fn replace_key(&self, who: &Principal, id: &str, old: Bytes, new: &KeyRecord, mut batch: Batch) -> Result<()> {
+        let place = layout::raw(Tag::Key, id.as_bytes());
+        batch.require(place.clone(), Expect::Value(old));
+        if id != who.key_id() {
+            require_key(&mut batch, Some(who));
+        }
+        batch.put(place, new.encode());
+        self.commit_key(batch)
+    }
+
+    fn commit_key(&self, batch: Batch) -> Result<()> {
+        match self.meta.commit(batch, Durability::Durable) {
+            Err(e) if e.kind() == ErrorKind::Conflict => {
+                Err(Error::caused(ErrorKind::Conflict, "the key changed meanwhile; try again", e))
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Returns a key that the caller may change: its own, one it made, or any for the root key.
+    fn own_key(&self, who: &Principal, id: &str) -> Result<(Bytes, KeyRecord)> {
+        let place = layout::raw(Tag::Key, id.as_bytes());
+        let found = if id.is_empty() || id.len() > 128 { None } else { self.meta.get(&place)? };
+        let record = found.as_ref().map(|b| KeyRecord::decode(b)).transpose()?;
+        let all = who.everything() == Some(Role::Admin);
+        let own = record.as_ref().is_some_and(|r| id == who.key_id() || r.maker == who.key_id());
+        if !(all || own) {
+            return Err(Error::denied());
+        }
+        match (found, record) {
+            (Some(bytes), Some(record)) => Ok((bytes, record)),
+            _ => Err(Error::not_found(format!("key {id:?} does not exist; `mw key list` shows what does"))),
         }
     }
 
@@ -143,8 +252,8 @@ impl Store {
                 };
                 grants.push((name, *role));
             }
-            let KeyRecord { name, created, expires, run, .. } = record;
-            keys.push(KeyInfo { id, name, grants, created, expires, run });
+            let KeyRecord { name, created, expires, run, maker, root, .. } = record;
+            keys.push(KeyInfo { id, name, grants, created, expires, run, maker, root });
         }
         Ok(keys)
     }
@@ -154,29 +263,15 @@ impl Store {
     /// # Errors
     /// `Denied` unless it is one's own, one made it, or one is root; `Invalid` for the root key.
     pub fn delete_key(&self, who: &Principal, id: &str) -> Result<()> {
-        let place = layout::raw(Tag::Key, id.as_bytes());
-        let found = if id.is_empty() || id.len() > 128 { None } else { self.meta.get(&place)? };
-        let record = found.as_ref().map(|b| KeyRecord::decode(b)).transpose()?;
-        let all = who.everything() == Some(Role::Admin);
-        let own = record.as_ref().is_some_and(|r| id == who.key_id() || r.maker == who.key_id());
-        if !(all || own) {
-            return Err(Error::denied());
-        }
-        let (Some(bytes), Some(record)) = (found, record) else {
-            return Err(Error::not_found(format!("key {id:?} does not exist; `mw key list` shows what does")));
-        };
+        let (bytes, record) = self.own_key(who, id)?;
         if record.root {
             return Err(Error::invalid("the root key cannot be revoked: without it nobody could administer the store"));
         }
+        let place = layout::raw(Tag::Key, id.as_bytes());
         let mut batch = Batch::new();
         batch.require(place.clone(), Expect::Value(bytes));
         require_key(&mut batch, Some(who));
         batch.delete(place);
-        match self.meta.commit(batch, Durability::Durable) {
-            Err(e) if e.kind() == ErrorKind::Conflict => {
-                Err(Error::caused(ErrorKind::Conflict, "the key changed meanwhile; try again", e))
-            }
-            other => Ok(other?),
-        }
+        self.commit_key(batch)
     }
 }

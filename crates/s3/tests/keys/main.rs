@@ -1,0 +1,10 @@
+//! Keys, policies and signatures over a real listener: who may do what, and who is not believed.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(dead_code, reason = "the client and the house are those of the other tests of this door")]
+
+#[path = "../it/client.rs"]
+mod client;
+#[path = "../it/house.rs"]
+mod house;
+mod iam;
