@@ -42,7 +42,7 @@ pub struct KeyInfo {
     pub expires: Option<u64>,
     /// The run it was made for.
     pub run: Option<String>,
-    /// The key that made it; empty for the root key.
+    /// The key that made it; empty for the root key, and when the caller is neither that key nor admin of everything.
     pub maker: String,
     /// Whether it is the root key.
     pub root: bool,
@@ -253,6 +253,8 @@ impl Store {
                 grants.push((name, *role));
             }
             let KeyRecord { name, created, expires, run, maker, root, .. } = record;
+            // A key need not know who made it.
+            let maker = if all || maker == who.key_id() { maker } else { String::new() };
             keys.push(KeyInfo { id, name, grants, created, expires, run, maker, root });
         }
         Ok(keys)
