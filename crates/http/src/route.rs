@@ -36,6 +36,8 @@ pub enum Verb {
     TakeSnapshot { world: String },
     DeleteSnapshot { world: String, version: String },
     Usage { spot: Spot },
+    Quota { world: String },
+    SetQuota { world: String },
     Log { spot: Spot, path: Option<Bytes>, limit: usize, before: Option<u64> },
     Diff { from: Spot, to: Spot },
     Promote { fork: String },
@@ -238,6 +240,11 @@ fn of_world(method: &Method, world: &str, verb: &[&str], query: &mut Query) -> R
             only(method, &Method::DELETE, Verb::DeleteSnapshot { world: name(), version: version.to_owned() })
         }
         ["usage"] => only(method, get, Verb::Usage { spot: Spot { world: name(), at: query.text("at")? } }),
+        ["quota"] => match *method {
+            Method::GET => Ok(Some(Verb::Quota { world: name() })),
+            Method::POST => Ok(Some(Verb::SetQuota { world: name() })),
+            _ => Err(wrong(method)),
+        },
         ["log"] => {
             let limit = query.text("limit")?.map(|text| number("limit", &text)).transpose()?;
             let limit = limit.map_or(LOG.0, |limit| usize::try_from(limit).unwrap_or(usize::MAX));

@@ -23,6 +23,8 @@ pub fn all() -> Value {
         Snapshots,
         NewSnapshot,
         Usage,
+        NewQuota,
+        QuotaReport,
         Fsck,
         Swept,
         Status,

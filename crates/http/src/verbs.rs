@@ -79,6 +79,8 @@ pub(crate) fn run(inner: &Arc<Inner>, call: Call, document: &[u8]) -> Result<Rep
         }
         Verb::DeleteSnapshot { world, version } => worlds::delete_snapshot(inner, who, &world, &version),
         Verb::Usage { spot } => worlds::usage(inner, who, &spot),
+        Verb::Quota { world } => worlds::quota(inner, who, &world),
+        Verb::SetQuota { world } => worlds::set_quota(inner, who, &world, &parse(document)?),
         Verb::Log { spot, path, limit, before } => change::log(inner, who, &spot, path, limit, before),
         Verb::Diff { from, to } => change::diff(inner, who, &from, &to),
         Verb::Promote { fork } => change::promote(inner, who, &fork, &parse(document)?),

@@ -20,9 +20,10 @@ pub(crate) async fn put_object(
 ) -> S3Result<S3Response<PutObjectOutput>> {
     let key = key_of(&input.key)?;
     // The right to write is asked for first, so that a refusal costs no content.
+    let place = key.clone();
     let (session, staged) = verbs
-        .within(&asked, &input.bucket, |session| {
-            let staged = session.stage().map_err(|e| of(&e, About::Key))?;
+        .within(&asked, &input.bucket, move |session| {
+            let staged = session.stage_over(&place).map_err(|e| of(&e, About::Key))?;
             Ok((session, staged))
         })
         .await?;

@@ -8,6 +8,7 @@ use crate::layout::{self, Tag};
 use crate::mutate::require_key;
 use crate::once::Once;
 use crate::principal::{Principal, Role};
+use crate::quota::{Quota, Room};
 use crate::record::{self, Inode, Kind};
 use crate::session::Session;
 use crate::state::State;
@@ -180,7 +181,11 @@ impl Store {
         batch.put(layout::numbered(Tag::Child, world.id, id.0), Bytes::new());
         batch.put(layout::of(Tag::Sync, id), SyncPoints::at_fork(world.id, &state).encode());
         let first = first_entry(&state, now, who, Verb::Fork, Vec::new(), "");
-        let made = self.make_submit(who, name, id, record, state, view, first, once, batch);
+        let quota = head.room.quota;
+        if quota != Quota::default() {
+            batch.put(layout::of(Tag::Quota, id), quota.encode());
+        }
+        let made = self.make_submit(who, name, id, record, state, view, first, once, quota, batch);
         if made.is_ok() {
             head.shared_out = true;
         }
@@ -226,7 +231,7 @@ impl Store {
         once: Option<&Once>,
         batch: Batch,
     ) -> Result<()> {
-        match self.make_submit(who, name, id, record, state, view, first, once, batch) {
+        match self.make_submit(who, name, id, record, state, view, first, once, Quota::default(), batch) {
             Ok((world, ticket)) => {
                 ticket.wait()?;
                 self.keep_open(id, &world);
@@ -251,6 +256,7 @@ impl Store {
         view: View,
         first: Entry,
         once: Option<&Once>,
+        quota: Quota,
         mut batch: Batch,
     ) -> Result<(Arc<World>, Box<dyn mw_meta::Ticket>)> {
         let place = layout::raw(Tag::Name, name.as_str().as_bytes());
@@ -286,6 +292,7 @@ impl Store {
             durable: first.seq,
             marked: first.seq,
             claims: Vec::new(),
+            room: Room::new(quota),
         };
         let owner = Owner { world: id, incarnation: self.incarnation };
         Ok((Arc::new(World::new(id, record, owner, head)), ticket))

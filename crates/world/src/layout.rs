@@ -28,6 +28,8 @@ pub(crate) enum Tag {
     Mark = b'M',
     /// A name.
     Name = b'N',
+    /// A world's quota.
+    Quota = b'Q',
     /// A world's state: root and the log ranges after it.
     State = b'R',
     /// A claimed segment.

@@ -34,6 +34,7 @@ mod once;
 mod orphan;
 mod principal;
 mod promote;
+mod quota;
 mod record;
 mod recover;
 mod session;
@@ -60,13 +61,14 @@ pub use fsck::Fsck;
 pub use history::{LogEntry, LogQuery};
 pub use keys::{KeyInfo, KeyRequest};
 pub use listener::{Changed, Listener, Subscription};
-pub use merge::{Conflict, ConflictKind, Policy, Side};
+pub use merge::{Combine, Conflict, ConflictKind, Policy, Side};
 pub use objects::{
     Checksum, ChecksumAlgorithm, Conditions, CopyOptions, ListRequest, Listed, Listing, Object, ObjectInfo, ObjectMeta,
     PartInfo, PutOptions, Staged, UploadInfo, UploadOptions,
 };
 pub use principal::{Principal, Role};
 pub use promote::{PromoteOptions, Promoted};
+pub use quota::{Held, Quota};
 pub use session::Session;
 pub use snapshot::Snapshot;
 pub use store::{Options, Secret, Store};

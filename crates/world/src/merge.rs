@@ -3,11 +3,13 @@
 //! It knows nothing of worlds, logs or commits: `promote` hands over three views, and commits what comes out.
 //!
 //! - `moves`: what a side renamed; `weave`: three trees as one set of nodes; `facts`: what is known of a node;
+//! - `combine`: contents that both changed, as text or JSON;
 //! - `decide`: one node, a pure function; `settle`: all of them, such that they hold together;
 //! - `apply`: the plan as edits of the changed world; `adopt`: an inode brought over.
 
 mod adopt;
 mod apply;
+mod combine;
 mod decide;
 mod facts;
 mod moves;
@@ -23,6 +25,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 
 pub(crate) use adopt::adopt_tree;
+pub use combine::Combine;
 
 /// The trees of a merge.
 #[derive(Clone, Copy)]
@@ -47,13 +50,17 @@ pub(crate) struct Decide<'a> {
     pub resolve: &'a BTreeMap<Bytes, Side>,
     /// Only paths that start with this.
     pub only: &'a [u8],
+    /// What is done with contents that both sides changed.
+    pub combine: Combine,
+    /// Whether nothing is to be written but the plan.
+    pub dry_run: bool,
 }
 
 /// What a merge came to.
 pub(crate) struct Merged {
     /// What nobody decided. When there is any, nothing was applied.
     pub conflicts: Vec<Conflict>,
-    /// Files in which both tails are kept.
+    /// Files whose content is made of both sides'.
     pub merged: Vec<Bytes>,
 }
 
@@ -63,7 +70,7 @@ pub(crate) fn merge(txn: &mut Txn<'_>, sides: &Sides<'_>, how: &Decide<'_>) -> R
     let mut weave = weave::Weave::new([sides.common, sides.ours, sides.theirs], &ours, &theirs)?;
     let plan = settle::settle(&mut weave, sides, how)?;
     if plan.conflicts.is_empty() {
-        apply::apply(txn, &mut weave, &plan, sides.into_base)?;
+        apply::apply(txn, &mut weave, &plan, sides.into_base, how.dry_run)?;
     }
     Ok(Merged { merged: plan.merged(), conflicts: plan.conflicts })
 }

@@ -104,6 +104,7 @@ impl Store {
         let now = head.next_time(self.env.now());
         let mut txn = Txn::new(self, world, head.view.clone(), now, what.verb);
         let out = plan(&mut txn)?;
+        let growth = head.room.charge(&head.view, &txn)?;
         let Txn { mut view, path, note, verb, root, changes, notices, meta, force, segments, .. } = txn;
         if changes.is_empty() && root.is_none() && !force {
             return Ok((out, None));
@@ -155,6 +156,7 @@ impl Store {
             (head.bytes, head.state_bytes) = (0, state.encode());
             head.state = state;
         }
+        head.room.add(growth, &world.left);
         world.publish(head);
         Ok((out, Some(Done { ticket, seq, notices })))
     }

@@ -9,7 +9,7 @@ mod root;
 use crate::diff::DiffEntry;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
-use crate::merge::{Conflict, Policy, Side};
+use crate::merge::{Combine, Conflict, Policy, Side};
 use crate::principal::Role;
 use crate::session::Session;
 use crate::sync::SyncPoints;
@@ -31,6 +31,8 @@ pub struct PromoteOptions {
     pub policy: Policy,
     /// Decisions by path.
     pub resolve: BTreeMap<Bytes, Side>,
+    /// What may be combined when both sides changed a content.
+    pub combine: Combine,
     /// What history shows.
     pub message: Option<String>,
     /// Objects (key, content) written into the changed world by the same commit.
@@ -48,7 +50,7 @@ pub struct Promoted {
     pub fast: bool,
     /// What became different in the changed world.
     pub changes: Vec<DiffEntry>,
-    /// Files to which both sides appended: both tails are kept.
+    /// Files whose content is made of both sides': both appended, or what both changed was combined.
     pub merged: Vec<Bytes>,
     /// What could not be merged. With any that is not decided nothing was applied.
     pub conflicts: Vec<Conflict>,

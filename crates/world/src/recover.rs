@@ -5,6 +5,7 @@
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
+use crate::quota::Room;
 use crate::record::{self, Extent, Kind};
 use crate::state::State;
 use crate::store::Store;
@@ -58,6 +59,7 @@ impl Store {
             durable: mark.min(durable),
             marked: mark,
             claims: Vec::new(),
+            room: Room::load(self, id)?,
         };
         let owner = Owner { world: id, incarnation: self.incarnation };
         Ok(World::new(id, record, owner, head))

@@ -6,6 +6,7 @@
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::listener::Listeners;
+use crate::quota::{Left, Room};
 use crate::record;
 use crate::state::State;
 use crate::versions::{Versioning, Versions};
@@ -99,6 +100,8 @@ pub(crate) struct World {
     /// One fold, promote, rebase or revert at a time. Taken before `head`.
     pub folding: Mutex<()>,
     pub dead: AtomicBool,
+    /// The bytes that its quota leaves.
+    pub left: Left,
     /// How many calls have bytes in segments that no entry refers to yet.
     pub staging: AtomicUsize,
 }
@@ -141,6 +144,7 @@ pub(crate) struct Head {
     pub marked: Seq,
     /// Claims of a batch that failed: they go into the next one.
     pub claims: Vec<Claim>,
+    pub room: Room,
 }
 
 impl World {
@@ -151,11 +155,12 @@ impl World {
             owner,
             record: RwLock::new(record),
             published: RwLock::new(head.view.clone()),
-            head: Mutex::new(head),
             opens: Mutex::new(HashMap::new()),
             listeners: Arc::new(Listeners::default()),
             folding: Mutex::new(()),
             dead: AtomicBool::new(false),
+            left: Left::new(head.room.quota),
+            head: Mutex::new(head),
             staging: AtomicUsize::new(0),
         }
     }

@@ -39,6 +39,15 @@ pub struct Rebase {
     how: How,
 }
 
+/// What to combine when both sides changed a content.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Combine {
+    /// Text, by lines
+    Text,
+    /// JSON in files called *.json, by keys
+    Json,
+}
+
 #[derive(Debug, Args)]
 struct How {
     /// Say what would be done and do nothing
@@ -50,6 +59,9 @@ struct How {
     /// What to do about conflicts
     #[arg(long, value_enum, default_value = "fail")]
     policy: Policy,
+    /// Combine the contents that both sides changed, where their changes do not meet: text by lines, *.json by keys
+    #[arg(long, value_enum, value_name = "SORT", value_delimiter = ',')]
+    merge: Vec<Combine>,
     /// Decisions by path: a JSON object {"PATH": "ours"|"theirs"}, or lines `ours PATH` and `theirs PATH`
     #[arg(long, value_name = "FILE")]
     resolve: Option<PathBuf>,
@@ -66,7 +78,12 @@ impl How {
             Policy::Theirs => types::Policy::Theirs,
         };
         let resolve = self.resolve.as_deref().map(resolutions).transpose()?.unwrap_or_default();
-        Ok(NewPromote { dry_run: self.dry_run, only: self.only, policy, resolve, message: self.message })
+        let merge = self.merge.iter().map(|sort| match sort {
+            Combine::Text => types::Combine::Text,
+            Combine::Json => types::Combine::Json,
+        });
+        let merge = merge.collect();
+        Ok(NewPromote { dry_run: self.dry_run, only: self.only, policy, merge, resolve, message: self.message })
     }
 }
 
@@ -170,7 +187,7 @@ fn show(context: &Context<'_>, promoted: &Promoted, again: &str, done: &str) -> 
     context.out.show(promoted, |promoted| {
         let mut text = diff::lines(context.out, &promoted.changes);
         for path in &promoted.merged {
-            text.push_str(&format!("+ {path}  (both tails kept)\n"));
+            text.push_str(&format!("+ {path}  (both sides' changes kept)\n"));
         }
         if promoted.conflicts.is_empty() {
             text.push_str(&outcome(promoted, done));

@@ -6,7 +6,7 @@ use crate::failure::{DONE, Result};
 use crate::place::world_verb;
 use crate::units;
 use clap::Subcommand;
-use mw_http::types::{self, Freed, NewWorld, Worlds};
+use mw_http::types::{self, Freed, NewQuota, NewWorld, QuotaReport, Worlds};
 
 /// Create, list, show and delete worlds
 #[derive(Debug, Subcommand)]
@@ -24,6 +24,24 @@ pub enum World {
     Show {
         /// The name
         name: String,
+    },
+    /// Show how large a world may grow, or set it
+    #[command(
+        long_about = "Show how large a world may grow, or set it. A fork counts what it shares with its base and has its \
+        base's quota; history and snapshots are not counted. Only a key with everything may set it."
+    )]
+    Quota {
+        /// The name
+        name: String,
+        /// The most content, such as 10G, holes not counted
+        #[arg(long, value_name = "SIZE")]
+        bytes: Option<String>,
+        /// The most files, directories and links
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        inodes: Option<u64>,
+        /// Take the quota away
+        #[arg(long, conflicts_with_all = ["bytes", "inodes"])]
+        none: bool,
     },
     /// Delete a world; its forks live on
     Delete {
@@ -49,6 +67,20 @@ impl World {
                 let world: types::World = client.get(&world_verb(&name, ""), &[])?;
                 context.out.show(&world, show);
             }
+            Self::Quota { name, bytes, inodes, none } => {
+                let path = world_verb(&name, "quota");
+                let mut quota: QuotaReport = client.get(&path, &[])?;
+                if none || bytes.is_some() || inodes.is_some() {
+                    let bytes = bytes.as_deref().map(units::parse_size).transpose()?;
+                    let new = match none {
+                        true => NewQuota::default(),
+                        // What is not named stays.
+                        false => NewQuota { bytes: bytes.or(quota.bytes), inodes: inodes.or(quota.inodes) },
+                    };
+                    quota = client.post(&path, &new, None)?;
+                }
+                context.out.show(&quota, quota_lines);
+            }
             Self::Delete { name, force } => {
                 let query = if force { vec![("force", b"true".to_vec())] } else { Vec::new() };
                 let freed: Freed = client.delete(&world_verb(&name, ""), &query)?;
@@ -57,6 +89,18 @@ impl World {
         }
         Ok(DONE)
     }
+}
+
+fn quota_lines(quota: &QuotaReport) -> String {
+    let line = |what: &str, limit: Option<String>, held: String| match limit {
+        Some(limit) => format!("{what:<8} {held} of {limit}"),
+        None => format!("{what:<8} no limit"),
+    };
+    [
+        line("bytes", quota.bytes.map(units::size), units::size(quota.held_bytes)),
+        line("inodes", quota.inodes.map(|n| n.to_string()), quota.held_inodes.to_string()),
+    ]
+    .join("\n")
 }
 
 /// Says what a deletion gave back.

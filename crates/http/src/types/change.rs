@@ -131,6 +131,16 @@ pub enum Side {
     Theirs,
 }
 
+/// A sort of content of which both sides' changes can be combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Combine {
+    /// Text, by lines.
+    Text,
+    /// JSON in files called `*.json`, by keys.
+    Json,
+}
+
 /// A request to promote or rebase.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -142,6 +152,9 @@ pub struct NewPromote {
     pub only: Option<String>,
     /// What to do about conflicts.
     pub policy: Policy,
+    /// What is combined when both sides changed a content, before it is a conflict. Nothing when left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub merge: Vec<Combine>,
     /// Decisions by path, stronger than the policy.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub resolve: BTreeMap<String, Side>,
@@ -218,7 +231,7 @@ pub struct Promoted {
     pub dry_run: bool,
     /// The changes of the target.
     pub changes: Vec<Change>,
-    /// Files whose both tails were kept.
+    /// Files whose content is made of both sides': both appended, or what both changed was combined.
     pub merged: Vec<String>,
     /// Contradictions. Not empty: nothing was applied.
     pub conflicts: Vec<Conflict>,

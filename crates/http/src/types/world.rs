@@ -176,3 +176,30 @@ pub struct Health {
     /// The life of the server: changes with every start.
     pub instance: String,
 }
+
+/// A request to set a world's quota; what is left out has no limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct NewQuota {
+    /// Bytes of content, holes not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Files, directories and links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inodes: Option<u64>,
+}
+
+/// A world's quota, and what counts against it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QuotaReport {
+    /// The most bytes of content, holes not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// The most files, directories and links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inodes: Option<u64>,
+    /// The bytes of content; 0 while there is no quota.
+    pub held_bytes: u64,
+    /// The files, directories and links; 0 while there is no quota.
+    pub held_inodes: u64,
+}

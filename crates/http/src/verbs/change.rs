@@ -7,7 +7,7 @@ use crate::error::status;
 use crate::types::{self, ErrorBody, Spot, path_bytes, path_text};
 use bytes::Bytes;
 use mw_model::{ErrorKind, Seq};
-use mw_world::{At, LogQuery, Policy, Principal, PromoteOptions, Promoted, Side};
+use mw_world::{At, Combine, LogQuery, Policy, Principal, PromoteOptions, Promoted, Side};
 use std::sync::Arc;
 
 pub(super) fn log(
@@ -65,6 +65,10 @@ fn options(new: &types::NewPromote) -> PromoteOptions {
                 (path_bytes(path), side)
             })
             .collect(),
+        combine: Combine {
+            text: new.merge.contains(&types::Combine::Text),
+            json: new.merge.contains(&types::Combine::Json),
+        },
         message: new.message.clone(),
         extra: Vec::new(),
     }

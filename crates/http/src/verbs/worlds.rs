@@ -6,7 +6,7 @@ use crate::types::{self, Spot};
 use crate::{Error, Result};
 use hyper::StatusCode;
 use mw_model::Version;
-use mw_world::{At, CreateOptions, ForkOptions, Principal};
+use mw_world::{At, CreateOptions, ForkOptions, Principal, Quota};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,4 +95,19 @@ pub(super) fn usage(inner: &Arc<Inner>, who: &Principal, spot: &Spot) -> Result<
         own: usage.own,
         inodes: usage.inodes,
     })
+}
+
+pub(super) fn quota(inner: &Arc<Inner>, who: &Principal, world: &str) -> Result<Reply> {
+    let (quota, held) = inner.now(who, world)?.quota()?;
+    Reply::json(&types::QuotaReport {
+        bytes: quota.bytes,
+        inodes: quota.inodes,
+        held_bytes: held.bytes,
+        held_inodes: held.inodes,
+    })
+}
+
+pub(super) fn set_quota(inner: &Arc<Inner>, who: &Principal, world: &str, new: &types::NewQuota) -> Result<Reply> {
+    inner.now(who, world)?.set_quota(Quota { bytes: new.bytes, inodes: new.inodes })?;
+    quota(inner, who, world)
 }

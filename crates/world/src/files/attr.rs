@@ -112,11 +112,21 @@ impl Session {
     /// Returns how much room there is.
     ///
     /// # Errors
-    /// None today; quotas will have some.
+    /// The store failed.
     pub fn stat_fs(&self) -> Result<StatFs> {
         let usage = self.store.segments.usage();
         let free = usage.free.max(1 << 40);
         let used = usage.claimed;
-        Ok(StatFs { bytes: used + free, bytes_free: free, files: 1 << 40, files_free: (1 << 40) - 1 })
+        let all = StatFs { bytes: used + free, bytes_free: free, files: 1 << 40, files_free: (1 << 40) - 1 };
+        let (quota, held) = self.quota()?;
+        let (bytes, bytes_free) = match quota.bytes {
+            Some(limit) => (limit, limit.saturating_sub(held.bytes).min(free)),
+            None => (all.bytes, all.bytes_free),
+        };
+        let (files, files_free) = match quota.inodes {
+            Some(limit) => (limit, limit.saturating_sub(held.inodes)),
+            None => (all.files, all.files_free),
+        };
+        Ok(StatFs { bytes, bytes_free, files, files_free })
     }
 }

@@ -6,21 +6,30 @@
 use super::decide::{Blend, Fate, Source, Whose};
 use super::settle::{Plan, Planned};
 use super::weave::{NodeId, Of, Place, Spot, TOP, Weave};
+use crate::content::Content;
 use crate::diff::Item;
 use crate::error::{Error, Result};
 use crate::objects::{Known, ObjectMeta};
 use crate::record::{self, Entry, Extent, Inode, Kind};
 use crate::txn::Txn;
+use bytes::Bytes;
 use mw_model::{ErrorKind, FileType, Ino};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Edits the mutation, which sees ours, as the plan says.
-pub(crate) fn apply(txn: &mut Txn<'_>, weave: &mut Weave<'_>, plan: &Plan, into_base: bool) -> Result<()> {
+pub(crate) fn apply(
+    txn: &mut Txn<'_>,
+    weave: &mut Weave<'_>,
+    plan: &Plan,
+    into_base: bool,
+    dry_run: bool,
+) -> Result<()> {
     let mut apply = Apply {
         txn,
         weave,
         plan,
         into_base,
+        dry_run,
         split: HashSet::new(),
         made: HashMap::new(),
         brought: HashMap::new(),
@@ -48,6 +57,7 @@ struct Apply<'a, 't, 'w> {
     weave: &'a mut Weave<'w>,
     plan: &'a Plan,
     into_base: bool,
+    dry_run: bool,
     /// Names of one of our files that do not share its fate with the others: they become files of their own.
     split: HashSet<NodeId>,
     /// Directories that were made, by node.
@@ -350,28 +360,29 @@ impl Apply<'_, '_, '_> {
 
     fn blend(&mut self, ino: Ino, blend: &Blend, ours: &Item, theirs: &Item) -> Result<()> {
         let (our_view, their_view) = (self.weave.view(Of::Ours), self.weave.view(Of::Theirs));
-        let mut known = match blend.content {
+        let mut known = match &blend.content {
             Whose::Ours => Known::of(our_view, ours.ino, &ours.inode)?,
             Whose::Theirs => Known::of(their_view, theirs.ino, &theirs.inode)?,
-            Whose::Joined { .. } => Known { content: self.txn.now, ..Known::default() },
+            Whose::Joined { .. } | Whose::Combined(_) => Known { content: self.txn.now, ..Known::default() },
         };
         known.meta = blend.meta.clone();
-        match blend.content {
+        match &blend.content {
             Whose::Ours => {}
             Whose::Theirs => self.txn.adopt_kind(their_view, theirs.ino, ino, Kind::Extent)?,
-            Whose::Joined { from } => self.join(ino, from, ours, theirs)?,
+            Whose::Joined { from } => self.join(ino, *from, ours, theirs)?,
+            Whose::Combined(content) => self.fill(ino, content)?,
         }
         let mut inode = self.txn.view.inode(ino)?;
         (inode.mode, inode.uid, inode.gid) = (blend.mode, blend.uid, blend.gid);
         inode.ctime = self.txn.time();
-        match blend.content {
+        match &blend.content {
             Whose::Ours => {}
             Whose::Theirs => {
                 let from = &theirs.inode;
                 (inode.size, inode.allocated, inode.content) = (from.size, from.allocated, from.content);
                 inode.mtime = from.mtime;
             }
-            Whose::Joined { .. } => {
+            Whose::Joined { .. } | Whose::Combined(_) => {
                 inode.content = self.txn.now;
                 inode.mtime = ours.inode.mtime.max(theirs.inode.mtime);
             }
@@ -400,6 +411,27 @@ impl Apply<'_, '_, '_> {
         }
         let mut inode = self.txn.view.inode(ino)?;
         (inode.size, inode.allocated) = (base_size + fork.inode.size - from, allocated);
+        self.txn.put_inode(ino, &inode);
+        Ok(())
+    }
+
+    /// Gives a file a new content.
+    fn fill(&mut self, ino: Ino, content: &Bytes) -> Result<()> {
+        let extents = if content.is_empty() {
+            Vec::new()
+        } else if self.dry_run {
+            vec![(0, Extent::whole(Content::ride(content)))]
+        } else {
+            self.txn.store.content.extents(self.txn.world.owner, 0, content)?
+        };
+        self.txn.clear_extents(ino, 0, u64::MAX)?;
+        let mut allocated = 0;
+        for (at, extent) in extents {
+            allocated += u64::from(extent.len);
+            self.txn.put_extent(ino, at, &extent);
+        }
+        let mut inode = self.txn.view.inode(ino)?;
+        (inode.size, inode.allocated) = (content.len() as u64, allocated);
         self.txn.put_inode(ino, &inode);
         Ok(())
     }

@@ -20,7 +20,7 @@ pub(crate) enum Source {
 }
 
 /// Whose content is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Whose {
     Ours,
     Theirs,
@@ -28,6 +28,8 @@ pub(crate) enum Whose {
     Joined {
         from: u64,
     },
+    /// Made of both.
+    Combined(Bytes),
 }
 
 /// An item made of parts of both sides.
@@ -136,7 +138,11 @@ fn fields(facts: &Facts, common: &Item, ours: &Item, theirs: &Item) -> Result<Fa
     } else if facts.same.ours_common {
         Whose::Theirs
     } else {
-        Whose::Joined { from: facts.grown.ok_or(ConflictKind::BothModified)? }
+        match (facts.grown, &facts.combined) {
+            (Some(from), _) => Whose::Joined { from },
+            (None, Some(content)) => Whose::Combined(content.clone()),
+            (None, None) => return Err(ConflictKind::BothModified),
+        }
     };
     pick(&c.rdev, &o.rdev, &t.rdev)?;
     let mut xattrs = BTreeMap::new();

@@ -1,11 +1,12 @@
 //! What must be known of a node to decide on it: where each side has it, as what, and whose content equals whose.
 
-use super::Sides;
 use super::weave::{NodeId, Of, Spot, Weave};
+use super::{Combine, Sides};
 use crate::diff::{FileIn, Item, same_content, same_start};
 use crate::error::Result;
 use crate::files::split_key;
 use crate::view::View;
+use bytes::Bytes;
 use mw_model::{FileType, Ino};
 
 /// The facts of one node. Arrays are indexed by [`Of`].
@@ -17,6 +18,8 @@ pub(crate) struct Facts {
     pub same: SameContent,
     /// Where the fork's own tail begins, when both sides only appended.
     pub grown: Option<u64>,
+    /// What both sides' changes of the content come to, when they may be combined.
+    pub combined: Option<Bytes>,
     /// Whether a side put a directory in the place of this file, or the reverse.
     pub replaced: [bool; 3],
 }
@@ -49,13 +52,14 @@ impl Facts {
     }
 
     /// Gathers the facts of a node.
-    pub(crate) fn gather(weave: &mut Weave<'_>, sides: &Sides<'_>, node: NodeId) -> Result<Self> {
+    pub(crate) fn gather(weave: &mut Weave<'_>, sides: &Sides<'_>, node: NodeId, combine: Combine) -> Result<Self> {
         const ALL: [Of; 3] = [Of::Common, Of::Ours, Of::Theirs];
         let mut facts = Self {
             spots: [None, None, None],
             items: [None, None, None],
             same: SameContent::default(),
             grown: None,
+            combined: None,
             replaced: [false; 3],
         };
         for of in ALL {
@@ -76,6 +80,9 @@ impl Facts {
         facts.same = SameContent { ours_common, theirs_common, ours_theirs };
         if !ours_common && !theirs_common && !ours_theirs {
             facts.grown = facts.growth(weave, sides, node)?;
+            if facts.grown.is_none() {
+                facts.combined = facts.combine(weave, sides, node, combine)?;
+            }
         }
         for of in [Of::Ours, Of::Theirs] {
             if facts.spot(of).is_none() && facts.spot(Of::Common).is_some() {
@@ -83,6 +90,22 @@ impl Facts {
             }
         }
         Ok(facts)
+    }
+
+    /// Combines the contents, where all three are files of a size that this is done for.
+    fn combine(&self, weave: &mut Weave<'_>, sides: &Sides<'_>, node: NodeId, how: Combine) -> Result<Option<Bytes>> {
+        let [Some(common), Some(ours), Some(theirs)] = &self.items else { return Ok(None) };
+        let fits = |item: &Item| item.inode.kind == FileType::File && how.takes(item.inode.size);
+        if ![common, ours, theirs].into_iter().all(fits) {
+            return Ok(None);
+        }
+        let read = |of: Of, item: &Item| {
+            let size = item.inode.size;
+            sides.content.assemble(&weave.view(of).extents(item.ino, 0, size)?, 0, size)
+        };
+        let (c, o, t) = (read(Of::Common, common)?, read(Of::Ours, ours)?, read(Of::Theirs, theirs)?);
+        let name = weave.name_of(node)?;
+        Ok(how.combine(&name, &c, &o, &t).map(Bytes::from))
     }
 
     /// Returns where the fork's tail begins when both files start with the common content. After an earlier promote of this kind

@@ -1,7 +1,7 @@
 //! From single decisions to a merge that holds together: no name without a directory, no two things at one name, no directory
 //! within itself. What does not fit is a conflict too. It reads names, and writes nothing.
 
-use super::decide::{Fate, Source, Verdict, decide};
+use super::decide::{Fate, Source, Verdict, Whose, decide};
 use super::facts::Facts;
 use super::weave::{NodeId, Of, Place, TOP, Weave};
 use super::{Conflict, ConflictKind, Decide, Policy, Side, Sides};
@@ -34,7 +34,7 @@ const ROUNDS: usize = 64;
 pub(crate) fn settle(weave: &mut Weave<'_>, sides: &Sides<'_>, how: &Decide<'_>) -> Result<Plan> {
     let mut nodes = BTreeMap::new();
     for node in weave.touched() {
-        let facts = Facts::gather(weave, sides, node)?;
+        let facts = Facts::gather(weave, sides, node, how.combine)?;
         let wanted = how.only.is_empty() || {
             let mut under = false;
             for of in [Of::Theirs, Of::Common, Of::Ours] {
@@ -393,11 +393,11 @@ impl Settling<'_, '_> {
 }
 
 impl Plan {
-    /// Returns the files in which both tails are kept.
+    /// Returns the files whose content is made of both sides'.
     pub(crate) fn merged(&self) -> Vec<Bytes> {
         let joined = |planned: &&Planned| {
             matches!(&planned.verdict.item, Fate::Blend(blend)
-                if matches!(blend.content, super::decide::Whose::Joined { .. }))
+                if matches!(blend.content, Whose::Joined { .. } | Whose::Combined(_)))
         };
         let mut merged: Vec<Bytes> = self.nodes.values().filter(joined).map(|planned| planned.path.clone()).collect();
         merged.sort();

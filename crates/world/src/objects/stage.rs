@@ -26,6 +26,8 @@ pub struct Staged {
     chunker: Chunker,
     pieces: Vec<Piece>,
     len: u64,
+    /// The bytes that go when this content takes their place: a quota has room for them.
+    over: u64,
 }
 
 /// Content that has arrived whole, as extents from offset 0.
@@ -43,6 +45,7 @@ impl Session {
     /// `Denied` below editor; `ReadOnly` for a version.
     pub fn stage(&self) -> Result<Staged> {
         self.need_writable()?;
+        self.world.count_left()?;
         Ok(Staged {
             store: self.store.clone(),
             world: self.world.clone(),
@@ -51,7 +54,22 @@ impl Session {
             chunker: Chunker::new(),
             pieces: Vec::new(),
             len: 0,
+            over: 0,
         })
+    }
+
+    /// Starts to take in content that will take the place of the object `key`, if there is one.
+    ///
+    /// # Errors
+    /// Those of [`Session::stage`].
+    pub fn stage_over(&self, key: &[u8]) -> Result<Staged> {
+        let mut staged = self.stage()?;
+        if self.world.has_limit()
+            && let Ok(object) = self.head(key)
+        {
+            staged.over = self.view().find_inode(object.ino)?.map_or(0, |inode| inode.allocated);
+        }
+        Ok(staged)
     }
 }
 
@@ -59,13 +77,14 @@ impl Staged {
     /// Takes in the next bytes.
     ///
     /// # Errors
-    /// `NoSpace`; `TooLarge` past 5 TiB; `NotFound` when the world was deleted meanwhile.
+    /// `NoSpace`; `Quota`; `TooLarge` past 5 TiB; `NotFound` when the world was deleted meanwhile.
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
         self.world.need_alive()?;
         self.len += bytes.len() as u64;
         if self.len > MAX_OBJECT {
             return Err(Error::new(ErrorKind::TooLarge, format!("an object has at most {MAX_OBJECT} bytes")));
         }
+        self.world.left.need(&self.world, self.len.saturating_sub(self.over))?;
         if self.len <= RIDE as u64 {
             self.small.extend_from_slice(bytes);
             return Ok(());

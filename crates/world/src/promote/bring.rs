@@ -11,7 +11,7 @@ use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::listener::Changed;
-use crate::merge::{Conflict, Decide, Policy, Sides, merge};
+use crate::merge::{Combine, Conflict, Decide, Policy, Sides, merge};
 use crate::mutate::require_key;
 use crate::objects::{Attributes, Known, NewObject};
 use crate::principal::Principal;
@@ -202,7 +202,13 @@ impl Bring<'_> {
                 base_then: Some(&planned.base_then),
                 into_base: self.into_base,
             };
-            let how = Decide { policy: self.options.policy, resolve: &self.options.resolve, only };
+            let how = Decide {
+                policy: self.options.policy,
+                resolve: &self.options.resolve,
+                only,
+                combine: self.options.combine,
+                dry_run: self.options.dry_run,
+            };
             let merged = merge(&mut txn, &sides, &how)?;
             (planned.merged, planned.conflicts) = (merged.merged, merged.conflicts);
             if !planned.conflicts.is_empty() {
@@ -356,7 +362,13 @@ impl Bring<'_> {
             base_then: None,
             into_base: self.into_base,
         };
-        let how = Decide { policy: Policy::Theirs, resolve: &BTreeMap::new(), only };
+        let how = Decide {
+            policy: Policy::Theirs,
+            resolve: &BTreeMap::new(),
+            only,
+            combine: Combine::default(),
+            dry_run: false,
+        };
         merge(&mut txn, &sides, &how)?;
         Ok(txn.view)
     }

@@ -15,4 +15,5 @@ mod oracle_apply;
 mod oracle_merges;
 mod oracle_view;
 mod promote;
+mod quota;
 mod rig;

@@ -4,7 +4,7 @@ use crate::rig::{Rig, a, clean, content, file, names};
 use bytes::Bytes;
 use mw_model::{ErrorKind, FileType, Ino};
 use mw_world::{
-    At, Change, Changed, Conditions, ConflictKind, ForkOptions, KeyRequest, Listener, ObjectMeta, Policy,
+    At, Change, Changed, Combine, Conditions, ConflictKind, ForkOptions, KeyRequest, Listener, ObjectMeta, Policy,
     PromoteOptions, Promoted, PutOptions, RenameFlag, Role, Session, SetAttr, Side, WriteAt, XattrFlag, diff,
 };
 use parking_lot::Mutex;
@@ -966,4 +966,71 @@ fn renames_at_random_keep_every_world_whole() {
             }
         }
     }
+}
+
+const LINES: &str = "one\ntwo\nthree\nfour\nfive\n";
+
+fn text(w: &Session, key: &str, content: &str) {
+    put(w, key, content.as_bytes());
+}
+
+fn combining() -> PromoteOptions {
+    PromoteOptions { combine: Combine { text: true, json: true }, ..PromoteOptions::default() }
+}
+
+#[test]
+fn text_and_json_are_combined_when_asked() {
+    let two = two(
+        &|w| {
+            text(w, "f.txt", LINES);
+            text(w, "p.json", "{\n  \"a\": 1,\n  \"b\": 2\n}\n");
+        },
+        &|w| {
+            text(w, "f.txt", &LINES.replace("one", "ONE"));
+            text(w, "p.json", "{\n  \"a\": 1,\n  \"b\": 2,\n  \"ours\": 3\n}\n");
+        },
+        &|w| {
+            text(w, "f.txt", &LINES.replace("five", "FIVE"));
+            text(w, "p.json", "{\n  \"a\": 10,\n  \"b\": 2\n}\n");
+        },
+    );
+    let refused = two.fork.promote(&PromoteOptions::default()).unwrap();
+    let both = [("f.txt".to_owned(), ConflictKind::BothModified), ("p.json".to_owned(), ConflictKind::BothModified)];
+    assert_eq!(kinds(&refused), both, "never without asking");
+    let done = promote(&two, &combining());
+    assert_eq!(done.merged, ["f.txt", "p.json"].map(Bytes::from));
+    assert_eq!(get(&two.base, "f.txt").unwrap(), LINES.replace("one", "ONE").replace("five", "FIVE"));
+    assert_eq!(get(&two.base, "p.json").unwrap(), "{\n  \"a\": 10,\n  \"b\": 2,\n  \"ours\": 3\n}\n");
+    assert_eq!(get(&two.fork, "f.txt").unwrap(), LINES.replace("five", "FIVE"), "the fork is as it was");
+    // The same changes are not brought twice, and the next ones are combined with what came out.
+    let again = promote(&two, &combining());
+    assert_eq!((again.version, again.changes.len()), (None, 0));
+    text(&two.fork, "f.txt", &LINES.replace("three", "THREE").replace("five", "FIVE"));
+    promote(&two, &combining());
+    let all = LINES.replace("one", "ONE").replace("three", "THREE").replace("five", "FIVE");
+    assert_eq!(get(&two.base, "f.txt").unwrap(), all);
+    let object = two.base.head(b"f.txt").unwrap();
+    assert_eq!(object.size, all.len() as u64);
+}
+
+#[test]
+fn lines_that_meet_are_a_conflict_however_it_is_asked() {
+    let two = two(&|w| text(w, "f", LINES), &|w| text(w, "f", &LINES.replace("three", "ours")), &|w| {
+        text(w, "f", &LINES.replace("three", "theirs"))
+    });
+    assert_eq!(kinds(&promote(&two, &combining())), [("f".to_owned(), ConflictKind::BothModified)]);
+    assert_eq!(get(&two.base, "f").unwrap(), LINES.replace("three", "ours"));
+}
+
+#[test]
+fn a_rebase_combines_too() {
+    let two = two(&|w| text(w, "f", LINES), &|w| text(w, "f", &LINES.replace("one", "base")), &|w| {
+        text(w, "f", &LINES.replace("five", "fork"))
+    });
+    let done = two.fork.rebase(&combining()).unwrap();
+    assert_eq!(done.merged, [Bytes::from("f")]);
+    let both = LINES.replace("one", "base").replace("five", "fork");
+    assert_eq!(get(&two.fork, "f").unwrap(), both);
+    promote(&two, &PromoteOptions::default());
+    assert_eq!(get(&two.base, "f").unwrap(), both);
 }
