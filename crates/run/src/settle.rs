@@ -68,6 +68,7 @@ impl Runs {
             .map_err(|e| crate::error::Error::caused(ErrorKind::Invalid, "the run's record cannot be written", e))?;
         let options = PromoteOptions {
             policy: Policy::Fail,
+            run: Some(run.id.clone()),
             message: Some(format!("run {}, attempt {won}", run.id)),
             extra: vec![(format!("runs/{}.json", run.id).into(), json.into())],
             ..PromoteOptions::default()

@@ -1,7 +1,8 @@
 //! History, listed: who did what, when, in which run.
 
+use crate::diff::{Change, lift, records};
 use crate::entry::Entry;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::{path_of, resolve};
 use crate::layout::{self, Tag};
 use crate::principal::Role;
@@ -10,7 +11,7 @@ use crate::session::Session;
 use crate::view::View;
 use bytes::Bytes;
 use mw_meta::Order;
-use mw_model::{Hash, Ino, Seq, Version};
+use mw_model::{ErrorKind, Hash, Ino, Seq, Version};
 
 /// What is asked of a log.
 #[derive(Debug, Clone, Default)]
@@ -71,6 +72,7 @@ impl Session {
                 let path = path_touched(&view, &entry)?;
                 if let Some(wanted) = &query.path
                     && !touches(&view, wanted, path.as_deref(), &entry)?
+                    && !self.swap_touched(wanted, &entry)?
                 {
                     continue;
                 }
@@ -82,6 +84,39 @@ impl Session {
         }
         Ok(found)
     }
+}
+
+impl Session {
+    /// Returns whether an entry that put another root in the place of the world's changed anything at or under a path. Instants
+    /// that are no longer retained tell nothing.
+    fn swap_touched(&self, wanted: &[u8], entry: &Entry) -> Result<bool> {
+        if entry.root.is_none() || entry.seq.0 == 0 {
+            return Ok(false);
+        }
+        let state = |seq| {
+            let state = self.store.state_upto(&self.world, seq)?;
+            Ok::<_, Error>(self.store.view_of(self.world.id, &state, seq)?.0)
+        };
+        let (before, after): (View, View) = match (state(Seq(entry.seq.0 - 1)), state(entry.seq)) {
+            (Ok(before), Ok(after)) => (before, after),
+            (Err(e), _) | (_, Err(e)) if e.kind() == ErrorKind::NotFound => return Ok(false),
+            (Err(e), _) | (_, Err(e)) => return Err(e),
+        };
+        let changes = lift(&self.store.content, &before, &after, &records(&before, &after)?)?;
+        Ok(changes.iter().any(|change| {
+            let from = match &change.change {
+                Change::Renamed { from } => Some(&from[..]),
+                _ => None,
+            };
+            is_under(wanted, &change.path) || from.is_some_and(|from| is_under(wanted, from))
+        }))
+    }
+}
+
+/// Returns whether a path is the wanted one, or lies under it.
+fn is_under(wanted: &[u8], path: &[u8]) -> bool {
+    let folder = wanted.strip_suffix(b"/").unwrap_or(wanted);
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || folder.is_empty())
 }
 
 /// Returns the path that an entry touched: by the entry of a directory it set or removed, or else by an inode it changed.
@@ -112,10 +147,7 @@ fn path_touched(view: &View, entry: &Entry) -> Result<Option<Bytes>> {
 }
 
 fn touches(view: &View, wanted: &[u8], path: Option<&[u8]>, entry: &Entry) -> Result<bool> {
-    let folder = wanted.strip_suffix(b"/").unwrap_or(wanted);
-    let under = |path: &[u8]| {
-        path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || folder.is_empty())
-    };
+    let under = |path: &[u8]| is_under(wanted, path);
     if path.is_some_and(under) || entry.path.as_deref().is_some_and(under) {
         return Ok(true);
     }

@@ -105,7 +105,7 @@ impl Store {
         let mut txn = Txn::new(self, world, head.view.clone(), now, what.verb);
         let out = plan(&mut txn)?;
         let growth = head.room.charge(&head.view, &txn)?;
-        let Txn { mut view, path, note, verb, root, changes, notices, meta, force, segments, .. } = txn;
+        let Txn { mut view, path, note, run, verb, root, changes, notices, meta, force, segments, .. } = txn;
         if changes.is_empty() && root.is_none() && !force {
             return Ok((out, None));
         }
@@ -116,7 +116,7 @@ impl Store {
             seq,
             time: now,
             key: what.who.map_or_else(String::new, |w| w.key_id().to_owned()),
-            run: what.who.and_then(|w| w.run().map(str::to_owned)),
+            run: run.or_else(|| what.who.and_then(|w| w.run().map(str::to_owned))),
             verb,
             path,
             note,

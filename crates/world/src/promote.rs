@@ -33,6 +33,8 @@ pub struct PromoteOptions {
     pub resolve: BTreeMap<Bytes, Side>,
     /// What may be combined when both sides changed a content.
     pub combine: Combine,
+    /// The run that history shows it as a part of.
+    pub run: Option<String>,
     /// What history shows.
     pub message: Option<String>,
     /// Objects (key, content) written into the changed world by the same commit.

@@ -24,6 +24,8 @@ pub(crate) struct Txn<'a> {
     pub path: Option<Bytes>,
     /// What history shows beside it.
     pub note: String,
+    /// The run that history shows; none: that of the key.
+    pub run: Option<String>,
     /// The verb that history shows.
     pub verb: Verb,
     /// "The root becomes this", before the changes.
@@ -48,6 +50,7 @@ impl<'a> Txn<'a> {
             verb,
             path: None,
             note: String::new(),
+            run: None,
             root: None,
             changes: BTreeMap::new(),
             notices: Vec::new(),

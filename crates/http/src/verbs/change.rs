@@ -65,6 +65,7 @@ fn options(new: &types::NewPromote) -> PromoteOptions {
                 (path_bytes(path), side)
             })
             .collect(),
+        run: None,
         combine: Combine {
             text: new.merge.contains(&types::Combine::Text),
             json: new.merge.contains(&types::Combine::Json),

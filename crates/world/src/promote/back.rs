@@ -75,6 +75,7 @@ impl Back<'_> {
                 verb: self.verb(),
                 note: format!("to {}", then.time),
                 path: self.path.map(Bytes::copy_from_slice),
+                run: None,
                 label: format!("before {} to {}", self.verb().as_str(), then.time),
                 root,
             };

@@ -310,6 +310,7 @@ impl Bring<'_> {
             who: self.who,
             verb: self.verb(),
             note: self.note(&planned, &chain),
+            run: self.options.run.clone(),
             path: self.options.only.clone(),
             label: self.label(),
             root: root.clone(),

@@ -30,6 +30,7 @@ pub(super) struct Swap<'a> {
     pub who: &'a Principal,
     pub verb: Verb,
     pub note: String,
+    pub run: Option<String>,
     pub path: Option<Bytes>,
     /// The label of the snapshot that is taken first.
     pub label: String,
@@ -98,7 +99,7 @@ impl Store {
                 let record = SnapshotRecord { label: Some(swap.label), key, state: before, seal };
                 txn.meta.put(place, record.encode());
             }
-            (txn.note, txn.path) = (swap.note, swap.path);
+            (txn.note, txn.path, txn.run) = (swap.note, swap.path, swap.run);
             (txn.root, txn.segments) = (Some(swap.root.clone()), true);
             txn.view = View { root: swap.root, frozen: None, overlay: Overlay::new(), ..txn.view.clone() };
             Ok(txn.now)

@@ -4,8 +4,8 @@ use crate::rig::{Rig, a, clean, content, file, names};
 use bytes::Bytes;
 use mw_model::{ErrorKind, FileType, Ino};
 use mw_world::{
-    At, Change, Changed, Combine, Conditions, ConflictKind, ForkOptions, KeyRequest, Listener, ObjectMeta, Policy,
-    PromoteOptions, Promoted, PutOptions, RenameFlag, Role, Session, SetAttr, Side, WriteAt, XattrFlag, diff,
+    At, Change, Changed, Combine, Conditions, ConflictKind, ForkOptions, KeyRequest, Listener, LogQuery, ObjectMeta,
+    Policy, PromoteOptions, Promoted, PutOptions, RenameFlag, Role, Session, SetAttr, Side, WriteAt, XattrFlag, diff,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -1033,4 +1033,35 @@ fn a_rebase_combines_too() {
     assert_eq!(get(&two.fork, "f").unwrap(), both);
     promote(&two, &PromoteOptions::default());
     assert_eq!(get(&two.base, "f").unwrap(), both);
+}
+
+#[test]
+fn history_of_a_path_shows_the_promote_that_changed_it() {
+    let two = two(
+        &|w| {
+            text(w, "d/f", "1");
+            text(w, "g", "1");
+        },
+        &|w| text(w, "elsewhere", "1"),
+        &|w| text(w, "d/f", "2"),
+    );
+    let options =
+        PromoteOptions { run: Some("r1".to_owned()), message: Some("m".to_owned()), ..PromoteOptions::default() };
+    promote(&two, &options);
+    let verbs = |path: &'static str| -> Vec<(String, Option<String>)> {
+        let query = LogQuery { path: Some(path.into()), limit: 100, before: None };
+        two.base.log(&query).unwrap().into_iter().map(|entry| (entry.verb, entry.run)).collect()
+    };
+    let promoted = ("promote".to_owned(), Some("r1".to_owned()));
+    for path in ["d/f", "d", "d/"] {
+        assert_eq!(verbs(path)[0], promoted, "{path}");
+    }
+    for path in ["g", "elsewhere", "d/other", "nowhere"] {
+        assert!(!verbs(path).contains(&promoted), "{path}");
+    }
+    let back = two.base.info().unwrap().version;
+    text(&two.base, "d/f", "3");
+    two.base.revert(At::Version(back)).unwrap();
+    assert_eq!(verbs("d/f")[0].0, "revert");
+    assert!(verbs("g").iter().all(|(verb, _)| verb != "revert"));
 }
