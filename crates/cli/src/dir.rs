@@ -7,6 +7,7 @@ use crate::failure::{Failure, Result};
 use mw_env::Env;
 use mw_http::types::Secret;
 use mw_model::ErrorKind;
+use mw_world::SealingKey;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -19,8 +20,12 @@ use std::time::Duration;
 pub const ROOT_KEY: &str = "root-key.json";
 const SERVER: &str = "server.json";
 const FORMAT: &str = "format";
+/// The file with the key under which the secrets of keys are sealed, in hexadecimal, for its owner alone.
+const SEALING: &str = "sealing-key";
 /// The format that this program writes, and the newest it reads.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+/// The first format whose secrets are sealed.
+pub const SEALED: u64 = 2;
 /// How long a server in the background waits for its predecessor to leave, in steps of a hundredth of a second.
 const PATIENCE: u32 = 3_000;
 
@@ -111,17 +116,18 @@ fn taken(dir: &Path, lock: &mut fs::File) -> Failure {
     Failure::new(ErrorKind::Busy, message)
 }
 
+fn parse_format(path: &Path, text: &str) -> Result<u64> {
+    text.trim().strip_prefix("manyworlds ").and_then(|n| n.parse::<u64>().ok()).ok_or_else(|| {
+        let message = format!("{} is not the format file of a store; is this the right directory?", path.display());
+        Failure::new(ErrorKind::Corrupt, message)
+    })
+}
+
 fn check_format(dir: &Path, env: &Env) -> Result<()> {
     let path = dir.join(FORMAT);
     match fs::read_to_string(&path) {
         Ok(text) => {
-            let found =
-                text.trim().strip_prefix("manyworlds ").and_then(|n| n.parse::<u64>().ok()).ok_or_else(|| {
-                    Failure::new(
-                        ErrorKind::Corrupt,
-                        format!("{} is not the format file of a store; is this the right directory?", path.display()),
-                    )
-                })?;
+            let found = parse_format(&path, &text)?;
             if found > VERSION {
                 let message = format!(
                     "the directory {} has format {found}, and this version of mw reads up to {VERSION}; use a newer mw, or another --data",
@@ -156,6 +162,67 @@ pub fn write(dir: &Path, name: &str, bytes: &[u8], env: &Env) -> Result<()> {
         let _ = fs::remove_file(&beside);
         Failure::io(dir.join(name).display(), e)
     })
+}
+
+/// Returns the format that the directory says it has.
+///
+/// # Errors
+/// Those of the operating system; the file does not say.
+pub fn format(dir: &Path) -> Result<u64> {
+    let path = dir.join(FORMAT);
+    let text = fs::read_to_string(&path).map_err(|e| Failure::io(path.display(), e))?;
+    parse_format(&path, &text)
+}
+
+/// Says that the directory has the format of this program.
+///
+/// # Errors
+/// Those of the operating system.
+pub fn set_format(dir: &Path, env: &Env) -> Result<()> {
+    write(dir, FORMAT, format!("manyworlds {VERSION}\n").as_bytes(), env)
+}
+
+/// Returns the key under which secrets are sealed. It is made with the store, or with the upgrade of one that had none.
+///
+/// # Errors
+/// `Corrupt` when it is missing or damaged: without it no key of the store works.
+pub fn sealing_key(dir: &Path, env: &Env) -> Result<SealingKey> {
+    let path = dir.join(SEALING);
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            let damaged = || {
+                Failure::new(ErrorKind::Corrupt, format!("{} is damaged; put back the one of a backup", path.display()))
+            };
+            let bytes = parse_hex(text.trim()).ok_or_else(damaged)?;
+            Ok(SealingKey::new(bytes))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            if format(dir)? >= SEALED && dir.join("meta").exists() {
+                let message = format!(
+                    "{} is missing, and the secrets of this store's keys are sealed with it; put back the one of a backup",
+                    path.display()
+                );
+                return Err(Failure::new(ErrorKind::Corrupt, message));
+            }
+            let mut bytes = [0; 32];
+            env.fill(&mut bytes);
+            let text: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+            write(dir, SEALING, format!("{text}\n").as_bytes(), env)?;
+            Ok(SealingKey::new(bytes))
+        }
+        Err(error) => Err(Failure::io(path.display(), error)),
+    }
+}
+
+fn parse_hex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
 }
 
 /// Writes the root key.

@@ -6,6 +6,7 @@
 mod listen;
 mod mounts;
 mod runs;
+mod upgrade;
 mod wire;
 
 use crate::dir::{self, Announcement, Owned};

@@ -69,7 +69,7 @@ pub fn mount(session: Session, dir: &Path, options: &MountOptions) -> Result<Mou
     let plan = Plan {
         dir: &dir,
         source: &format!("manyworlds:{name}"),
-        read_only: options.read_only || session.version().is_some() || session.role() == Role::Reader,
+        read_only: options.read_only || session.version().is_some() || !session.allows(Role::Editor),
         allow_other: options.allow_other || rustix::process::geteuid().is_root(),
     };
     let door = Door::new(session, dir.clone());

@@ -13,6 +13,7 @@ use hyper::http::request::Parts;
 use hyper::{Request, Response};
 use mw_model::ErrorKind;
 use mw_world::{Principal, Store};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The hyper service of everything under `/-/`. Cheap to clone.
@@ -72,11 +73,16 @@ impl ControlDoor {
     async fn authenticate(&self, parts: &Parts) -> Result<(Principal, sigv4::Payload)> {
         let inner = self.0.clone();
         let (method, uri, headers) = (parts.method.clone(), parts.uri.clone(), parts.headers.clone());
+        let source = parts.extensions.get::<SocketAddr>().map(SocketAddr::ip);
         blocking(move || {
             let request =
                 sigv4::Request { method: method.as_str(), path: uri.path(), query: uri.query().unwrap_or("") };
             let verified = sigv4::verify(request, &headers, inner.env.now(), |id| Ok(inner.store.secret(id)?))?;
-            Ok((inner.store.principal(&verified.key)?, verified.payload))
+            let token = sigv4::token(&headers)?;
+            if !inner.store.token_fits(&verified.key, token)? {
+                return Err(Error::new(ErrorKind::Denied, "access denied: the session token is not this key's"));
+            }
+            Ok((inner.store.principal(&verified.key)?.speaking_from(source), verified.payload))
         })
         .await
     }

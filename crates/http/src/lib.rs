@@ -27,7 +27,7 @@ pub mod sigv4;
 pub mod types;
 pub mod uri;
 mod verbs;
-pub mod when;
+pub use mw_model::when;
 
 pub use body::Body;
 pub use door::ControlDoor;

@@ -225,6 +225,14 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>> {
     value.to_str().map(Some).map_err(|_| refused(format!("the header {name} is not plain text")))
 }
 
+/// Returns the session token that comes with a request of a temporary key.
+///
+/// # Errors
+/// `Denied` when it is given twice.
+pub fn token(headers: &HeaderMap) -> Result<Option<&str>> {
+    header(headers, "x-amz-security-token")
+}
+
 /// Verifies a request. `now` is in UNIX nanoseconds; `secret` returns the secret of a key, `None` when it is unknown, expired
 /// or deleted.
 ///

@@ -90,7 +90,7 @@ pub(crate) fn run(inner: &Arc<Inner>, call: Call, document: &[u8]) -> Result<Rep
         Verb::Keys => keys::list(inner, who),
         Verb::CreateKey => keys::create(inner, who, &parse(document)?, idempotency),
         Verb::DeleteKey { id } => keys::delete(inner, who, &id),
-        Verb::KeySecret { id } => keys::secret(inner, who, &id),
+        Verb::RotateKey { id } => keys::rotate(inner, who, &id),
         Verb::Mounts => hosts::mounts(inner, who),
         Verb::Mount => hosts::mount(inner, who, &parse(document)?),
         Verb::Unmount => hosts::unmount(inner, who, &parse(document)?),

@@ -7,7 +7,9 @@
 //! - [`name`]: world names (S3 bucket rules) and file names;
 //! - [`attr`]: what an inode looks like from outside;
 //! - [`hash`]: the one content hash;
-//! - [`codec`]: bounded binary encoding.
+//! - [`codec`]: bounded binary encoding;
+//! - [`when`]: times as text;
+//! - [`policy`]: who may do what, decided.
 
 pub mod attr;
 pub mod codec;
@@ -15,6 +17,8 @@ pub mod hash;
 pub mod ids;
 pub mod kind;
 pub mod name;
+pub mod policy;
+pub mod when;
 
 pub use attr::{Attr, FileType};
 pub use hash::Hash;

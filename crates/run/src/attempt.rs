@@ -7,7 +7,7 @@ use crate::runs::{Live, Runs};
 use crate::spec::RunSpec;
 use mw_model::{ErrorKind, FileType, Ino};
 use mw_sandbox::{Bind, Destination, Exit, Limits, Outcome, Output, Running, Spec, Stream};
-use mw_world::{ForkOptions, KeyRequest, Make, Role, Secret, Session};
+use mw_world::{ForkOptions, Grant, KeyRequest, Make, Role, Secret, Session};
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
@@ -157,10 +157,11 @@ impl Runs {
         let id = live.run.lock().id.clone();
         let request = KeyRequest {
             name: format!("run {id} attempt {n}"),
-            grants: vec![(fork.to_owned(), Role::Editor)],
+            grants: vec![Grant::new(fork, Role::Editor)],
             ttl: Some(life),
             idempotency: Some(format!("{id}/{n}/key")),
             run: Some(id),
+            ..KeyRequest::default()
         };
         // An editor may run a command on its world, with a key that can do no more than its own, but makes no keys itself.
         let maker = if live.spec.exec { self.root()? } else { live.who.clone() };

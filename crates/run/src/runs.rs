@@ -109,7 +109,7 @@ impl Runs {
         spec.check()?;
         let session = self.store.session(who, &spec.base)?;
         let needed = if spec.exec { Role::Editor } else { Role::Admin };
-        if session.role() < needed {
+        if !session.allows(needed) {
             return Err(Error::new(ErrorKind::Denied, format!("this needs the role {needed} on world {}", spec.base)));
         }
         self.place.backend.probe()?;
@@ -262,7 +262,7 @@ impl Runs {
     /// Returns the run, unless it has ended, to whoever may act on it: the key that started it, and the admins of its base.
     pub(crate) fn own(&self, who: &Principal, id: &str, done: &str) -> Result<Option<Arc<Live>>> {
         let run = self.show(who, id)?;
-        let admin = self.store.session(who, &run.spec.base).is_ok_and(|s| s.role() >= Role::Admin);
+        let admin = self.store.session(who, &run.spec.base).is_ok_and(|s| s.allows(Role::Admin));
         if !(admin || run.key == who.key_id()) {
             return Err(Error::new(
                 ErrorKind::Denied,

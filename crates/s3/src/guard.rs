@@ -62,11 +62,11 @@ pub(crate) fn admit(parts: &Parts) -> S3Result<Framed> {
              specified",
         ));
     }
-    if has_token(headers) || param("X-Amz-Security-Token").is_some_and(|t| !t.is_empty()) {
-        return Err(error(
-            S3ErrorCode::InvalidToken,
-            "Session tokens are not supported; use an access key of this store.",
-        ));
+    let token = |name: &str| name.eq_ignore_ascii_case("x-amz-security-token");
+    let tokens =
+        headers.get_all("x-amz-security-token").iter().count() + query.iter().filter(|(n, _)| token(n)).count();
+    if tokens > 1 {
+        return Err(error(S3ErrorCode::InvalidArgument, "The session token is given more than once."));
     }
     if let Some(authorization) = authorization {
         if !authorization.starts_with("AWS4-HMAC-SHA256") {
@@ -126,10 +126,6 @@ fn authorization(headers: &HeaderMap) -> S3Result<Option<&str>> {
     let text =
         value.to_str().map_err(|_| error(S3ErrorCode::InvalidArgument, "The Authorization header is not ASCII."))?;
     Ok(Some(text))
-}
-
-fn has_token(headers: &HeaderMap) -> bool {
-    headers.get("x-amz-security-token").is_some_and(|t| !t.is_empty())
 }
 
 /// An `x-amz-*` header left out of the signature could turn one operation into another (a presigned PUT into a copy).

@@ -7,6 +7,8 @@
 mod answer;
 mod form;
 mod keys;
+mod policies;
+mod sts;
 
 use crate::auth::Asked;
 use crate::errors::{About, of};
@@ -86,7 +88,19 @@ fn act(store: &Arc<Store>, who: &Principal, call: Call, form: &Form) -> S3Result
         "ListAccessKeys" => keys::list(store, who, form),
         "DeleteAccessKey" => keys::delete(store, who, form),
         "RotateAccessKey" => keys::rotate(store, who, form),
-        "GetCallerIdentity" => keys::caller(who),
+        "CreatePolicy" => policies::create(store, who, form),
+        "UpdatePolicy" => policies::update(store, who, form),
+        "GetPolicy" | "GetPolicyDetailed" => policies::get(store, who, form),
+        "ListPolicies" => policies::list(store, who),
+        "DeletePolicy" => policies::delete(store, who, form, false),
+        "ForceDeletePolicy" => policies::delete(store, who, form, true),
+        "AttachUserPolicy" => policies::attach(store, who, form, true),
+        "DetachUserPolicy" => policies::attach(store, who, form, false),
+        "ListUserPolicies" => policies::names(store, who, form),
+        "ListAttachedUserPolicies" => policies::attached(store, who, form),
+        "GetCallerIdentity" => sts::caller(who),
+        "GetFederationToken" => sts::federation_token(store, who, form),
+        "AssumeRole" => sts::assume_role(store, who, form),
         "" => Err(wrong("MissingAction", "The request must contain the parameter Action.")),
         other => Err(wrong("InvalidAction", format!("The action {} is not offered here.", shown(other)))),
     }
@@ -102,7 +116,11 @@ fn about_key(error: &mw_world::Error) -> S3Error {
     use mw_model::ErrorKind as K;
     match error.kind() {
         K::NotFound => crate::errors::custom("NoSuchEntity", 404, error.to_string()),
-        K::Invalid => wrong("ValidationError", error.to_string()),
+        K::Invalid => match error.to_string().strip_prefix("MalformedPolicyDocument: ") {
+            Some(why) => wrong("MalformedPolicyDocument", why),
+            None => wrong("ValidationError", error.to_string()),
+        },
+        K::NotEmpty => crate::errors::custom("DeleteConflict", 409, error.to_string()),
         K::AlreadyExists => crate::errors::custom("EntityAlreadyExists", 409, error.to_string()),
         K::Conflict => crate::errors::custom("ConcurrentModification", 409, error.to_string()),
         _ => {

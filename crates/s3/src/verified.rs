@@ -21,6 +21,7 @@ use s3s::host::S3Host;
 use s3s::route::S3Route;
 use s3s::service::S3Service;
 use s3s::{Body, S3ErrorCode, S3Request, S3Response, S3Result};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The longest body that is read whole: a bulk delete of 1,000 keys of 1,024 bytes, each byte written as an XML entity.
@@ -28,6 +29,9 @@ const WHOLE_MAX: u64 = 16 << 20;
 
 /// What stands in for the copy source, so that the router sees that there is one.
 const SOURCE: HeaderValue = HeaderValue::from_static("source/source");
+
+/// Where a session token comes.
+const TOKEN: &str = "x-amz-security-token";
 
 /// Parameters that make a PUT of an object one of its properties.
 const SUBRESOURCES: [&str; 4] = ["acl", "tagging", "retention", "legal-hold"];
@@ -57,7 +61,15 @@ impl S3Route for Verified {
     async fn call(&self, request: S3Request<Body>) -> S3Result<S3Response<Body>> {
         let key = request.credentials.as_ref().ok_or_else(denied)?.access_key.clone();
         let store = Arc::clone(&self.store);
-        let principal = self.pool.run(move || store.principal(&key).map_err(|e| of(&e, About::World))).await?;
+        let source = request.extensions.get::<SocketAddr>().map(SocketAddr::ip);
+        let token = token(&request.uri, &request.headers);
+        let principal = self.pool.run(move || {
+            if !store.token_fits(&key, token.as_deref()).map_err(|e| of(&e, About::World))? {
+                return Err(error(S3ErrorCode::InvalidToken, "The provided token is malformed or otherwise invalid."));
+            }
+            Ok(store.principal(&key).map_err(|e| of(&e, About::World))?.speaking_from(source))
+        });
+        let principal = principal.await?;
         let faults = request.extensions.get::<Faults>().cloned().unwrap_or_default();
         let id = request.extensions.get::<RequestId>().map_or_else(String::new, |id| id.0.clone());
         let query = pairs(request.uri.query().unwrap_or_default());
@@ -137,6 +149,15 @@ impl Verified {
         let host = headers.get(HOST).and_then(|h| h.to_str().ok()).unwrap_or_default();
         self.suffix.as_ref().and_then(|s| s.parse_host_header(host).ok()).is_some_and(|h| h.bucket().is_some())
     }
+}
+
+/// Returns the session token, from the header or from the query; there is one of them at most.
+fn token(uri: &Uri, headers: &HeaderMap) -> Option<String> {
+    let given = headers.get(TOKEN).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    given.or_else(|| {
+        let query = pairs(uri.query().unwrap_or_default());
+        query.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(TOKEN)).map(|(_, value)| value)
+    })
 }
 
 /// Reads a small body whole and checks what the client claims about it.

@@ -109,13 +109,14 @@ impl Store {
         }
     }
 
-    /// Discards the forks whose time to live has passed; returns their names.
+    /// Discards the forks whose time to live has passed; returns their names. Forgets temporary keys whose time has passed too.
     ///
     /// # Errors
     /// The metadata store failed.
     pub fn reap(self: &Arc<Self>) -> Result<Vec<String>> {
         let root = self.principal(&self.root_key()?.id)?;
         let now = self.env.now();
+        self.reap_temporary(now)?;
         let mut reaped = Vec::new();
         let (start, end) = layout::all(Tag::Name);
         for (_, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
@@ -169,8 +170,14 @@ impl Session {
             require_key(&mut batch, Some(&self.who));
             batch.delete(alive);
             batch.delete(layout::raw(Tag::Name, self.name.as_str().as_bytes()));
-            if let Some((parent, _, _)) = &world.record.read().parent {
-                batch.delete(layout::numbered(Tag::Child, *parent, world.id.0));
+            {
+                let record = world.record.read();
+                if let Some((parent, _, _)) = &record.parent {
+                    batch.delete(layout::numbered(Tag::Child, *parent, world.id.0));
+                }
+                if !record.owner.is_empty() {
+                    batch.delete(layout::owned_by(&record.owner, world.id));
+                }
             }
             batch.put(layout::of(Tag::Dying, world.id), alive_value(head.shared_out));
             self.store.submit_for(world, Some(&self.who), batch, Durability::Durable)?.wait()?;

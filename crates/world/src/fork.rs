@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::mutate::require_key;
 use crate::once::Once;
+use crate::power::Place;
 use crate::principal::{Principal, Role};
 use crate::quota::{Quota, Room};
 use crate::record::{self, Inode, Kind};
@@ -23,6 +24,7 @@ use mw_meta::{Batch, Durability, Expect, Order};
 use mw_model::{ErrorKind, FileType, Hash, Ino, Seq, Version, WorldId, WorldName};
 use mw_segments::Owner;
 use mw_tree::Root;
+use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,6 +90,12 @@ impl Store {
     /// `Denied` without the root key or a grant of `*:admin`; `Invalid` for a name out of the rules; `AlreadyExists`.
     pub fn create_world(self: &Arc<Self>, who: &Principal, name: &str, options: &CreateOptions) -> Result<WorldInfo> {
         self.need_everything(who)?;
+        if who.is_temporary() {
+            return Err(Error::new(
+                ErrorKind::Denied,
+                "access denied: a temporary key owns no worlds; make them with the key that it acts for",
+            ));
+        }
         let name = WorldName::new(name).map_err(Error::invalid)?;
         let once = Once::new(who, options.idempotency.as_deref(), &format!("create {name}"))?;
         if let Some(info) = self.made_before(who, once.as_ref())? {
@@ -115,10 +123,11 @@ impl Store {
     /// Forks a world: one durable commit, constant time.
     ///
     /// # Errors
-    /// `Denied` unless the key is admin on the base; `AlreadyExists`; `NotFound` for an instant that is not retained.
+    /// `Denied` unless the key is admin on the base, or is reader there and has the right to fork; `Quota` when it owns as many forks as
+    /// that right allows; `AlreadyExists`; `NotFound` for an instant that is not retained.
     pub fn fork(self: &Arc<Self>, who: &Principal, base: &str, name: &str, options: &ForkOptions) -> Result<WorldInfo> {
         let session = self.session(who, base)?;
-        session.need(Role::Admin)?;
+        let _turn = self.may_fork(&session)?;
         let name = WorldName::new(name).map_err(Error::invalid)?;
         let request = format!("fork {} {name} {:?} {:?} {:?}", session.world.id, options.at, options.ttl, options.run);
         let once = Once::new(who, options.idempotency.as_deref(), &request)?;
@@ -132,6 +141,35 @@ impl Store {
             self.fold_soon(&fork);
         }
         self.session(who, name.as_str())?.info()
+    }
+
+    /// Refuses a key that may not fork a world. Whoever has the right to fork, and no more, counts the worlds that it owns: one fork of
+    /// theirs at a time, so that the count holds.
+    fn may_fork(&self, base: &Session) -> Result<Option<MutexGuard<'_, ()>>> {
+        let who = &base.who;
+        if who.is_temporary() {
+            return Err(Error::new(
+                ErrorKind::Denied,
+                "access denied: a temporary key owns no worlds; fork with the key that it acts for",
+            ));
+        }
+        if base.allows(Role::Admin) {
+            return Ok(None);
+        }
+        if who.key.forks == 0 {
+            base.need(Role::Admin)?;
+        }
+        base.need(Role::Reader)?;
+        let turn = self.forking.lock();
+        let most = who.key.forks as usize;
+        let (start, end) = layout::owned(who.key_id());
+        if self.meta.scan(&start, &end, most, Order::Up)?.len() >= most {
+            return Err(Error::new(
+                ErrorKind::Quota,
+                format!("this key owns {most} forks, which is all that it may; delete one that is not needed"),
+            ));
+        }
+        Ok(Some(turn))
     }
 
     /// Returns `None` when a call with the same idempotency key was quicker.
@@ -166,6 +204,11 @@ impl Store {
         record.parent = Some((world.id, world.record.read().name.clone(), state.time));
         record.salt = world.salt.0;
         record.expires = options.ttl.map(|ttl| now.0.saturating_add(ttl.as_nanos() as u64));
+        if !base.allows(Role::Admin) {
+            // What a guest makes of a world that ends does not outlive it.
+            let end = world.record.read().expires;
+            record.expires = record.expires.into_iter().chain(end).min();
+        }
         record.run = options.run.clone();
         record.versions = world.versions();
         let mut batch = Batch::new();
@@ -208,7 +251,7 @@ impl Store {
         if e.kind() != ErrorKind::Conflict {
             return Ok(e);
         }
-        if self.meta.get(&layout::raw(Tag::Key, who.key_id().as_bytes()))? != Some(who.0.bytes.clone()) {
+        if !self.stands(who)? {
             return Ok(Error::new(ErrorKind::Denied, "access denied: this key was revoked or changed"));
         }
         if self.meta.get(&layout::of(Tag::Alive, base.id))?.is_none() {
@@ -265,6 +308,9 @@ impl Store {
         require_key(&mut batch, Some(who));
         batch.put(place, id.0.to_be_bytes().to_vec());
         batch.put(layout::of(Tag::World, id), record.encode());
+        if !record.owner.is_empty() {
+            batch.put(layout::owned_by(&record.owner, id), Bytes::new());
+        }
         batch.put(layout::of(Tag::Alive, id), alive_value(false));
         batch.put(layout::of(Tag::State, id), state_bytes.clone());
         batch.put(layout::numbered(Tag::History, id, state.seq.0), state_bytes.clone());
@@ -347,7 +393,7 @@ impl Store {
         for (key, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
             let id = WorldId(layout::number(&value));
             let Some(record) = self.record_of(id)? else { continue };
-            if who.role(id, &record.owner).is_none() {
+            if !who.touches(&Place { world: id, name: &record.name, owner: &record.owner }) {
                 continue;
             }
             match self.session(who, &String::from_utf8_lossy(layout::rest(&key))) {
@@ -391,7 +437,8 @@ impl Session {
         let record = self.world.record.read().clone();
         let parent = match &record.parent {
             Some((id, _, version)) => self.store.record_of(*id)?.and_then(|base| {
-                self.who.role(*id, &base.owner).map(|_| Parent { name: base.name, version: *version })
+                let place = Place { world: *id, name: &base.name, owner: &base.owner };
+                self.who.touches(&place).then(|| Parent { name: base.name.clone(), version: *version })
             }),
             None => None,
         };

@@ -1,24 +1,55 @@
 //! Keys made, listed and revoked.
 
 use crate::error::{Error, Result};
+use crate::key_record::KeyRecord;
 use crate::layout::{self, Tag};
 use crate::mutate::require_key;
 use crate::once::Once;
-use crate::principal::{KeyRecord, Principal, Role, Scope};
+use crate::policy;
+use crate::power::{Held, Scope, Verbs};
+use crate::principal::{Principal, Role};
+use crate::sealing::{Kept, SealingKey};
+use crate::session::Session;
 use crate::store::{Secret, Store};
 use bytes::Bytes;
-use mw_meta::{Batch, Durability, Expect, Order};
+use mw_env::Env;
+use mw_meta::{Batch, Durability, Expect, Meta, Order};
 use mw_model::ErrorKind;
+use mw_model::name::MAX_KEY;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What a key may do in a world.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// The world's name, or `*` for all.
+    pub world: String,
+    /// The role.
+    pub role: Role,
+    /// What it is narrowed to.
+    pub verbs: Verbs,
+    /// The start of every key that it reaches; empty: all of them.
+    pub prefix: String,
+}
+
+impl Grant {
+    /// Makes a grant of a role on all of a world.
+    pub fn new(world: impl Into<String>, role: Role) -> Self {
+        Self { world: world.into(), role, verbs: Verbs::ALL, prefix: String::new() }
+    }
+}
 
 /// A key to be made.
 #[derive(Debug, Clone, Default)]
 pub struct KeyRequest {
     /// What people call it, 1 to 128 bytes.
     pub name: String,
-    /// What it may do: a world's name, or `*`, and a role. None: nothing.
-    pub grants: Vec<(String, Role)>,
+    /// What it may do. None: nothing.
+    pub grants: Vec<Grant>,
+    /// A policy of its own, as JSON. It may allow anything and so needs a maker that is admin of everything.
+    pub policy: Option<String>,
+    /// How many worlds it may own that it forked from those it can read: the right to fork. 0: it has no such right.
+    pub forks: u32,
     /// How long it lives.
     pub ttl: Option<Duration>,
     /// The run it is made for.
@@ -35,7 +66,15 @@ pub struct KeyInfo {
     /// What people call it.
     pub name: String,
     /// What it may do, by the worlds' names of now (`?` for a deleted one).
-    pub grants: Vec<(String, Role)>,
+    pub grants: Vec<Grant>,
+    /// The policies attached to it, by name.
+    pub policies: Vec<String>,
+    /// A policy of its own, as JSON.
+    pub policy: Option<String>,
+    /// How many worlds it may own that it forked.
+    pub forks: u32,
+    /// Whether it is temporary.
+    pub temporary: bool,
     /// When it was made, in UNIX nanoseconds.
     pub created: u64,
     /// When it dies by itself, in UNIX nanoseconds.
@@ -57,7 +96,12 @@ impl Store {
         if request.name.is_empty() || request.name.len() > 128 || request.name.chars().any(char::is_control) {
             return Err(Error::invalid("a key's name has 1 to 128 bytes and no control characters"));
         }
-        let text = format!("key {} {:?} {:?} {:?}", request.name, request.grants, request.ttl, request.run);
+        self.need_lasting(who)?;
+        if let Some(json) = &request.policy {
+            self.need_everything(who)?;
+            policy::parse(json)?;
+        }
+        let text = once_text(request);
         let once = Once::new(who, request.idempotency.as_deref(), &text)?;
         if let Some(secret) = self.key_made_before(once.as_ref())? {
             return Ok(secret);
@@ -69,15 +113,21 @@ impl Store {
         }
         let now = self.env.now();
         let secret = Secret { id: format!("mwk{}", self.env.token(17)), secret: self.env.token(40) };
+        let sealing = self.options.sealing.as_ref();
         let record = KeyRecord {
             name: request.name.clone(),
-            secret: secret.secret.clone(),
+            secret: Kept::keep(sealing, &self.env, &secret.id, &secret.secret)?,
             root: false,
             grants,
             created: now,
             expires: request.ttl.map(|ttl| now.saturating_add(ttl.as_nanos() as u64).max(now + 1)),
             run: request.run.clone(),
             maker: who.key_id().to_owned(),
+            generation: 0,
+            forks: request.forks,
+            policies: Vec::new(),
+            policy: request.policy.clone(),
+            acting: None,
         };
         let place = layout::raw(Tag::Key, secret.id.as_bytes());
         batch.require(place.clone(), Expect::Absent);
@@ -104,31 +154,48 @@ impl Store {
     fn grants_of(
         self: &Arc<Self>,
         who: &Principal,
-        asked: &[(String, Role)],
-        had: &[(Scope, Role)],
+        asked: &[Grant],
+        had: &[Held],
         batch: &mut Batch,
-    ) -> Result<Vec<(Scope, Role)>> {
+    ) -> Result<Vec<Held>> {
         if asked.len() > 100 {
             return Err(Error::invalid("a key has at most 100 grants"));
         }
         let mut grants = Vec::new();
-        for (world, role) in asked {
-            if world == "*" {
-                if !had.contains(&(Scope::Everything, *role)) {
-                    self.need_everything(who)?;
-                }
-                grants.push((Scope::Everything, *role));
-                continue;
+        for grant in asked {
+            let (held, session) = self.held(who, grant, batch)?;
+            match session {
+                _ if had.contains(&held) => {}
+                Some(session) => session.need(Role::Admin)?,
+                None => self.need_everything(who)?,
             }
-            let session = self.session(who, world)?;
-            let grant = (Scope::World(session.world.id), *role);
-            if !had.contains(&grant) {
-                session.need(Role::Admin)?;
-            }
-            batch.require(layout::of(Tag::Alive, session.world.id), Expect::Present);
-            grants.push(grant);
+            grants.push(held);
         }
         Ok(grants)
+    }
+
+    /// Turns a grant by name into one by identity, and requires that its world lives; none when it is of every world.
+    pub(crate) fn held(
+        self: &Arc<Self>,
+        who: &Principal,
+        grant: &Grant,
+        batch: &mut Batch,
+    ) -> Result<(Held, Option<Session>)> {
+        if grant.prefix.len() > MAX_KEY {
+            return Err(Error::invalid(format!("the prefix of a grant has at most {MAX_KEY} bytes")));
+        }
+        let made = |scope| Held {
+            scope,
+            role: grant.role,
+            verbs: grant.verbs,
+            prefix: Bytes::copy_from_slice(grant.prefix.as_bytes()),
+        };
+        if grant.world == "*" {
+            return Ok((made(Scope::Everything), None));
+        }
+        let session = self.session(who, &grant.world)?;
+        batch.require(layout::of(Tag::Alive, session.world.id), Expect::Present);
+        Ok((made(Scope::World(session.world.id)), Some(session)))
     }
 
     /// Replaces what a key may do. Grants on worlds that were deleted since go.
@@ -136,7 +203,8 @@ impl Store {
     /// # Errors
     /// `Denied` unless one made it or is root, and unless one is admin on every world that is granted anew; `Invalid` for the
     /// root key and for one's own key, which could otherwise raise itself; `NotFound` for an unknown key (root only).
-    pub fn set_grants(self: &Arc<Self>, who: &Principal, id: &str, grants: &[(String, Role)]) -> Result<()> {
+    pub fn set_grants(self: &Arc<Self>, who: &Principal, id: &str, grants: &[Grant]) -> Result<()> {
+        self.need_lasting(who)?;
         let (bytes, mut record) = self.own_key(who, id)?;
         if record.root {
             return Err(Error::invalid("the root key may do everything, and that cannot be changed"));
@@ -152,12 +220,16 @@ impl Store {
         self.replace_key(who, id, bytes, &record, batch)
     }
 
-    /// Gives a key a new secret, shown this once; the old one is dead at once.
+    /// Gives a key a new secret, shown this once; the old one is dead at once, and so is every temporary key that acts for it.
     ///
     /// # Errors
     /// As for [`Store::delete_key`]; `Denied` for a key that may do what one may not; `Invalid` for the root key.
     pub fn rotate_key(&self, who: &Principal, id: &str) -> Result<Secret> {
+        self.need_lasting(who)?;
         let (bytes, mut record) = self.own_key(who, id)?;
+        if record.acting.is_some() {
+            return Err(Error::invalid("a temporary key cannot be rotated; ask for another"));
+        }
         if record.root {
             return Err(Error::invalid(
                 "the root key cannot be rotated while the server runs: the server's own clients read it from its file",
@@ -165,25 +237,36 @@ impl Store {
         }
         if id != who.key_id() {
             // Whoever holds the new secret is that key: nobody may become more than they are.
-            for (scope, _) in &record.grants {
-                let held = match scope {
+            if record.policy.is_some() || !record.policies.is_empty() || !who.key.power.plain() {
+                self.need_everything(who)?;
+            }
+            for held in &record.grants {
+                let role = match held.scope {
                     Scope::Everything => who.everything(),
                     Scope::World(world) => {
-                        self.record_of(*world)?.map_or(Some(Role::Admin), |w| who.role(*world, &w.owner))
+                        self.record_of(world)?.map_or(Some(Role::Admin), |w| who.role(world, &w.owner))
                     }
                 };
-                if held != Some(Role::Admin) {
+                if role != Some(Role::Admin) {
                     return Err(Error::denied());
                 }
             }
         }
-        record.secret = self.env.token(40);
-        let secret = Secret { id: id.to_owned(), secret: record.secret.clone() };
+        let secret = Secret { id: id.to_owned(), secret: self.env.token(40) };
+        record.secret = Kept::keep(self.options.sealing.as_ref(), &self.env, id, &secret.secret)?;
+        record.generation += 1;
         self.replace_key(who, id, bytes, &record, Batch::new())?;
         Ok(secret)
     }
 
-    fn replace_key(&self, who: &Principal, id: &str, old: Bytes, new: &KeyRecord, mut batch: Batch) -> Result<()> {
+    pub(crate) fn replace_key(
+        &self,
+        who: &Principal,
+        id: &str,
+        old: Bytes,
+        new: &KeyRecord,
+        mut batch: Batch,
+    ) -> Result<()> {
         let place = layout::raw(Tag::Key, id.as_bytes());
         batch.require(place.clone(), Expect::Value(old));
         if id != who.key_id() {
@@ -193,7 +276,7 @@ impl Store {
         self.commit_key(batch)
     }
 
-    fn commit_key(&self, batch: Batch) -> Result<()> {
+    pub(crate) fn commit_key(&self, batch: Batch) -> Result<()> {
         match self.meta.commit(batch, Durability::Durable) {
             Err(e) if e.kind() == ErrorKind::Conflict => {
                 Err(Error::caused(ErrorKind::Conflict, "the key changed meanwhile; try again", e))
@@ -203,7 +286,7 @@ impl Store {
     }
 
     /// Returns a key that the caller may change: its own, one it made, or any for the root key.
-    fn own_key(&self, who: &Principal, id: &str) -> Result<(Bytes, KeyRecord)> {
+    pub(crate) fn own_key(&self, who: &Principal, id: &str) -> Result<(Bytes, KeyRecord)> {
         let place = layout::raw(Tag::Key, id.as_bytes());
         let found = if id.is_empty() || id.len() > 128 { None } else { self.meta.get(&place)? };
         let record = found.as_ref().map(|b| KeyRecord::decode(b)).transpose()?;
@@ -243,19 +326,34 @@ impl Store {
             }
             let mut grants = Vec::new();
             if record.root {
-                grants.push(("*".to_owned(), Role::Admin));
+                grants.push(Grant::new("*", Role::Admin));
             }
-            for (scope, role) in &record.grants {
-                let name = match scope {
+            for held in &record.grants {
+                let world = match held.scope {
                     Scope::Everything => "*".to_owned(),
-                    Scope::World(id) => self.record_of(*id)?.map_or_else(|| "?".to_owned(), |w| w.name),
+                    Scope::World(id) => self.record_of(id)?.map_or_else(|| "?".to_owned(), |w| w.name),
                 };
-                grants.push((name, *role));
+                let prefix = String::from_utf8_lossy(&held.prefix).into_owned();
+                grants.push(Grant { world, role: held.role, verbs: held.verbs, prefix });
             }
-            let KeyRecord { name, created, expires, run, maker, root, .. } = record;
+            let temporary = record.acting.is_some();
+            let KeyRecord { name, created, expires, run, maker, root, policies, policy, forks, .. } = record;
             // A key need not know who made it.
             let maker = if all || maker == who.key_id() { maker } else { String::new() };
-            keys.push(KeyInfo { id, name, grants, created, expires, run, maker, root });
+            keys.push(KeyInfo {
+                id,
+                name,
+                grants,
+                policies,
+                policy,
+                forks,
+                temporary,
+                created,
+                expires,
+                run,
+                maker,
+                root,
+            });
         }
         Ok(keys)
     }
@@ -265,6 +363,7 @@ impl Store {
     /// # Errors
     /// `Denied` unless it is one's own, one made it, or one is root; `Invalid` for the root key.
     pub fn delete_key(&self, who: &Principal, id: &str) -> Result<()> {
+        self.need_lasting(who)?;
         let (bytes, record) = self.own_key(who, id)?;
         if record.root {
             return Err(Error::invalid("the root key cannot be revoked: without it nobody could administer the store"));
@@ -276,4 +375,35 @@ impl Store {
         batch.delete(place);
         self.commit_key(batch)
     }
+}
+
+/// Seals the secrets that an older program, or a store without a sealing key, left readable in `meta`. Their old bytes may lie in its
+/// files until those are written over.
+///
+/// # Errors
+/// The metadata store failed, or a record does not decode.
+pub fn seal_secrets(meta: &dyn Meta, env: &Env, key: &SealingKey) -> Result<()> {
+    let (start, end) = layout::all(Tag::Key);
+    for (place, bytes) in meta.scan(&start, &end, usize::MAX, Order::Up)? {
+        let mut record = KeyRecord::decode(&bytes)?;
+        let Kept::Plain(secret) = &record.secret else { continue };
+        let id = String::from_utf8_lossy(layout::rest(&place)).into_owned();
+        record.secret = Kept::keep(Some(key), env, &id, secret)?;
+        let mut batch = Batch::new();
+        batch.require(place.clone(), Expect::Value(bytes));
+        batch.put(place, record.encode());
+        meta.commit(batch, Durability::Durable)?;
+    }
+    Ok(())
+}
+
+/// Says all of a request that matters; one that an older program could make, in its words.
+fn once_text(request: &KeyRequest) -> String {
+    let plain = |g: &Grant| g.verbs == Verbs::ALL && g.prefix.is_empty();
+    let old: Vec<_> = request.grants.iter().filter(|g| plain(g)).map(|g| (&g.world, g.role)).collect();
+    let text = format!("key {} {old:?} {:?} {:?}", request.name, request.ttl, request.run);
+    if request.policy.is_none() && request.forks == 0 && request.grants.iter().all(plain) {
+        return text;
+    }
+    format!("{text} {:?} {:?} {}", request.grants, request.policy, request.forks)
 }

@@ -34,6 +34,10 @@ pub(crate) enum Tag {
     State = b'R',
     /// A claimed segment.
     Segment = b'S',
+    /// A world that a key owns (the key's index).
+    Owned = b'O',
+    /// A policy.
+    Policy = b'P',
     /// A sync pair of a fork.
     Sync = b'T',
     /// A multipart upload and its parts.
@@ -97,6 +101,16 @@ pub(crate) fn snapshot(world: WorldId, version: Version) -> Bytes {
 /// Makes the key of a claimed segment.
 pub(crate) fn segment(world: WorldId, id: SegmentId) -> Bytes {
     numbered(Tag::Segment, world, id.0)
+}
+
+/// Makes the key that says that a key owns a world. The id of a key has no NUL.
+pub(crate) fn owned_by(key: &str, world: WorldId) -> Bytes {
+    raw(Tag::Owned, &[key.as_bytes(), &[0], &world.0.to_be_bytes()].concat())
+}
+
+/// Returns the range `[start, end)` of what says which worlds a key owns.
+pub(crate) fn owned(key: &str) -> (Bytes, Bytes) {
+    (raw(Tag::Owned, &[key.as_bytes(), &[0]].concat()), raw(Tag::Owned, &[key.as_bytes(), &[1]].concat()))
 }
 
 /// Returns the range `[start, end)` of all keys of a tag.

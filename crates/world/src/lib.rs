@@ -12,7 +12,8 @@
 //! - `diff`, `merge` (decided without I/O), `promote`: worlds compared, and one brought to the other; revert, restore;
 //!   `sync`: what a fork and its base last had in common;
 //! - `delete`, `sweep`: space given back; `fsck`: everything proved; `history`: who did what; `usage`: how much there is;
-//! - `principal`, `keys`: keys, grants, roles; `once`: idempotency keys; `listener`: what mounts must hear; `orphan`.
+//! - `principal`, `keys`, `key_record`, `sealing`, `temporary`: keys, grants, roles; `policy`, `policies`: what narrows and widens them;
+//!   `power` decides, without I/O, and `permit` asks at every verb; `once`: idempotency keys; `listener`: what mounts must hear; `orphan`.
 
 mod content;
 mod delete;
@@ -24,6 +25,7 @@ mod fold;
 mod fork;
 mod fsck;
 mod history;
+mod key_record;
 mod keys;
 mod layout;
 mod listener;
@@ -32,17 +34,23 @@ mod mutate;
 mod objects;
 mod once;
 mod orphan;
+mod permit;
+mod policies;
+mod policy;
+mod power;
 mod principal;
 mod promote;
 mod quota;
 mod record;
 mod recover;
+mod sealing;
 mod session;
 mod snapshot;
 mod state;
 mod store;
 mod sweep;
 mod sync;
+mod temporary;
 mod time;
 mod txn;
 mod usage;
@@ -59,20 +67,24 @@ pub use files::{
 pub use fork::{CreateOptions, ForkOptions, Parent, WorldInfo};
 pub use fsck::Fsck;
 pub use history::{LogEntry, LogQuery};
-pub use keys::{KeyInfo, KeyRequest};
+pub use keys::{Grant, KeyInfo, KeyRequest, seal_secrets};
 pub use listener::{Changed, Listener, Subscription};
 pub use merge::{Combine, Conflict, ConflictKind, Policy, Side};
 pub use objects::{
     Checksum, ChecksumAlgorithm, Conditions, CopyOptions, ListRequest, Listed, Listing, Object, ObjectInfo, ObjectMeta,
     PartInfo, PutOptions, Staged, UploadInfo, UploadOptions,
 };
+pub use policies::PolicyInfo;
+pub use power::Verbs;
 pub use principal::{Principal, Role};
 pub use promote::{PromoteOptions, Promoted};
 pub use quota::{Held, Quota};
+pub use sealing::SealingKey;
 pub use session::Session;
 pub use snapshot::Snapshot;
 pub use store::{Options, Secret, Store};
 pub use sweep::Swept;
+pub use temporary::{Bounds, Temporary};
 pub use time::At;
 pub use usage::{Status, Usage};
 pub use versions::{VersionId, Versioning};

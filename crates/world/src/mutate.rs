@@ -16,10 +16,12 @@ use mw_model::{ErrorKind, Seq};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
-/// Requires the key as it was presented; the store's own doings have none.
+/// Requires the key as it was presented, its policies and the key above it; the store's own doings have none.
 pub(crate) fn require_key(batch: &mut Batch, who: Option<&Principal>) {
     if let Some(who) = who {
-        batch.require(layout::raw(Tag::Key, who.key_id().as_bytes()), Expect::Value(who.0.bytes.clone()));
+        for (place, value) in &who.key.stands_on {
+            batch.require(place.clone(), Expect::Value(value.clone()));
+        }
     }
 }
 
@@ -173,7 +175,7 @@ impl Store {
             Ok(ticket) => Ok(ticket),
             Err(e) if e.kind() == ErrorKind::Conflict => {
                 if let Some(who) = who
-                    && self.meta.get(&layout::raw(Tag::Key, who.key_id().as_bytes()))? != Some(who.0.bytes.clone())
+                    && !self.stands(who)?
                 {
                     return Err(Error::new(ErrorKind::Denied, "access denied: this key was revoked or changed"));
                 }

@@ -1,11 +1,11 @@
-//! Keys, grants and roles: who may do what in which world. Keys live outside the worlds, so no restore brings a dead one back.
+//! Roles, and whoever presents a key. Keys live outside the worlds, so no restore brings a dead one back.
 
 use crate::error::{Error, Result};
-use crate::record;
+use crate::power::{Place, Power};
 use bytes::Bytes;
 use mw_model::WorldId;
-use mw_model::codec::{Reader, Writer};
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// What a grant allows. Each role allows what the smaller ones do.
@@ -42,115 +42,84 @@ impl std::str::FromStr for Role {
     }
 }
 
-/// What a grant reaches. A world is named by identity, so that a later world of the same name is another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Scope {
-    /// Every world, and making new ones.
-    Everything,
-    World(WorldId),
-}
-
-/// A key as it is stored.
-#[derive(Clone, PartialEq)]
-pub(crate) struct KeyRecord {
-    pub name: String,
-    pub secret: String,
-    pub root: bool,
-    pub grants: Vec<(Scope, Role)>,
-    pub created: u64,
-    pub expires: Option<u64>,
-    pub run: Option<String>,
-    /// The key that made it.
-    pub maker: String,
-}
-
-impl KeyRecord {
-    pub(crate) fn encode(&self) -> Bytes {
-        let mut w = Writer::new();
-        w.u8(1).str(&self.name).str(&self.secret).u8(u8::from(self.root)).var(self.created);
-        w.var(self.expires.unwrap_or(0)).str(self.run.as_deref().unwrap_or("")).str(&self.maker);
-        w.var(self.grants.len() as u64);
-        for (scope, role) in &self.grants {
-            match scope {
-                Scope::Everything => w.u8(0),
-                Scope::World(id) => w.u8(1).u64(id.0),
-            };
-            w.u8(*role as u8);
-        }
-        w.0.into()
-    }
-
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
-        let mut r = Reader::new(bytes);
-        record::version(&mut r)?;
-        let (name, secret) = (r.str()?.to_owned(), r.str()?.to_owned());
-        let (root, created) = (r.u8()? == 1, r.var()?);
-        let expires = Some(r.var()?).filter(|t| *t != 0);
-        let run = Some(r.str()?.to_owned()).filter(|t| !t.is_empty());
-        let maker = r.str()?.to_owned();
-        let mut grants = Vec::new();
-        for _ in 0..r.var()? {
-            let scope = if r.u8()? == 0 { Scope::Everything } else { Scope::World(WorldId(r.u64()?)) };
-            let role = match r.u8()? {
-                0 => Role::Reader,
-                1 => Role::Editor,
-                2 => Role::Admin,
-                n => return Err(Error::corrupt(format!("role {n} is unknown"))),
-            };
-            grants.push((scope, role));
-        }
-        r.end()?;
-        Ok(Self { name, secret, root, grants, created, expires, run, maker })
-    }
-}
-
-/// Someone who presented a live key. Every change requires, in its own commit, that the key is still as it was here.
+/// Someone who presented a live key. Every change requires, in its own commit, that the key is still as it was here, and with it the
+/// policies attached to it and the key above it.
 #[derive(Clone)]
-pub struct Principal(pub(crate) Arc<Presented>);
+pub struct Principal {
+    pub(crate) key: Arc<Presented>,
+    /// The address of the client's socket.
+    source: Option<IpAddr>,
+}
 
 pub(crate) struct Presented {
     pub id: String,
-    pub record: KeyRecord,
-    /// The record's bytes: a commit requires them unchanged.
-    pub bytes: Bytes,
+    pub run: Option<String>,
+    /// Of a temporary key: the key that it acts for.
+    pub parent: Option<String>,
+    /// How many worlds it may own that it forked from others.
+    pub forks: u32,
+    pub power: Power,
+    /// The records that say all this, and their bytes: a commit requires them unchanged.
+    pub stands_on: Vec<(Bytes, Bytes)>,
 }
 
 impl fmt::Debug for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Principal({})", self.0.id)
+        write!(f, "Principal({})", self.key.id)
     }
 }
 
 impl Principal {
+    pub(crate) fn new(presented: Presented) -> Self {
+        Self { key: Arc::new(presented), source: None }
+    }
+
+    /// Returns the same principal, known to speak from an address: that of the socket, never one that a header claims.
+    pub fn speaking_from(mut self, source: Option<IpAddr>) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// Returns the address that it speaks from.
+    pub(crate) fn source(&self) -> Option<IpAddr> {
+        self.source
+    }
+
     /// Returns the key's id.
     pub fn key_id(&self) -> &str {
-        &self.0.id
+        &self.key.id
     }
 
     /// Returns whether this is the store's own root key.
     pub fn is_root(&self) -> bool {
-        self.0.record.root
+        self.key.power.root
+    }
+
+    /// Returns whether this is a temporary key, which acts for another.
+    pub fn is_temporary(&self) -> bool {
+        self.key.parent.is_some()
     }
 
     /// Returns the run that the key was made for.
     pub fn run(&self) -> Option<&str> {
-        self.0.record.run.as_deref()
+        self.key.run.as_deref()
     }
 
-    /// Returns whether the key may make worlds and keys of any scope.
+    /// Returns the role of a key that may make worlds and keys of any scope. What policies narrow is not everything.
     pub(crate) fn everything(&self) -> Option<Role> {
-        if self.is_root() {
-            return Some(Role::Admin);
-        }
-        self.0.record.grants.iter().filter(|(s, _)| *s == Scope::Everything).map(|(_, role)| *role).max()
+        self.key.power.everything().filter(|_| self.key.power.plain())
     }
 
-    /// Returns the key's role in a world; `owner` is the key that made it.
+    /// Returns the key's role on all of a world; `owner` is the key that made it. With policies, it may do less.
     pub(crate) fn role(&self, world: WorldId, owner: &str) -> Option<Role> {
-        if self.is_root() || (!owner.is_empty() && owner == self.0.id) {
-            return Some(Role::Admin);
+        self.key.power.role(world, owner)
+    }
+
+    /// Returns whether something in a world may be allowed.
+    pub(crate) fn touches(&self, place: &Place<'_>) -> bool {
+        match self.key.power.plain() {
+            true => self.role(place.world, place.owner).is_some(),
+            false => self.key.power.touches(place, b""),
         }
-        let reaches = |scope: &Scope| *scope == Scope::Everything || *scope == Scope::World(world);
-        self.0.record.grants.iter().filter(|(scope, _)| reaches(scope)).map(|(_, role)| *role).max()
     }
 }

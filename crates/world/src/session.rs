@@ -4,6 +4,8 @@ use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::listener::{Listener, Subscription};
 use crate::mutate::Mutation;
+use crate::permit::Permit;
+use crate::power::Place;
 use crate::principal::{Principal, Role};
 use crate::store::Store;
 use crate::txn::Txn;
@@ -19,7 +21,9 @@ pub struct Session {
     pub(crate) store: Arc<Store>,
     pub(crate) world: Arc<World>,
     pub(crate) who: Principal,
+    /// The role on all of the world, when `limited` does not say that more must be asked.
     pub(crate) role: Role,
+    pub(crate) limited: bool,
     pub(crate) name: WorldName,
     /// Some: a read-only session of that instant.
     pub(crate) at: Option<Arc<View>>,
@@ -28,7 +32,8 @@ pub struct Session {
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Session({} as {:?} with {})", self.name, self.who, self.role)
+        let limited = if self.limited { ", limited" } else { "" };
+        write!(f, "Session({} as {:?} with {}{limited})", self.name, self.who, self.role)
     }
 }
 
@@ -36,7 +41,8 @@ impl Session {
     pub(crate) fn new(store: Arc<Store>, world: Arc<World>, who: Principal, role: Role) -> Self {
         let name = WorldName::new(&world.record.read().name)
             .unwrap_or_else(|rule| unreachable!("a stored name breaks the rules: {rule}"));
-        Self { store, world, who, role, name, at: None, origin: 0 }
+        let limited = !who.key.power.plain();
+        Self { store, world, who, role, limited, name, at: None, origin: 0 }
     }
 
     /// Returns the world's name.
@@ -52,11 +58,6 @@ impl Session {
     /// Returns who holds the session.
     pub fn principal(&self) -> &Principal {
         &self.who
-    }
-
-    /// Returns what the principal may do here.
-    pub fn role(&self) -> Role {
-        self.role
     }
 
     /// Returns the store.
@@ -87,29 +88,25 @@ impl Session {
         }
     }
 
-    /// Refuses a principal whose role is too small.
-    pub(crate) fn need(&self, role: Role) -> Result<()> {
-        if self.role < role {
-            return Err(Error::new(
-                ErrorKind::Denied,
-                format!("access denied: this needs the role {role} on world {}, the key has {}", self.name, self.role),
-            ));
-        }
-        Ok(())
-    }
-
     /// Refuses a change through a session that cannot make one.
     pub(crate) fn need_writable(&self) -> Result<()> {
-        if let Some(view) = &self.at {
-            return Err(Error::new(
-                ErrorKind::ReadOnly,
-                format!("{}@{} is a version and cannot change; fork it to write", self.name, view.time),
-            ));
-        }
+        self.need_now()?;
         self.need(Role::Editor)
     }
 
-    /// Plans and commits one change: `Durable` on return when asked, in the log in any case.
+    /// Refuses a session of an instant.
+    pub(crate) fn need_now(&self) -> Result<()> {
+        match &self.at {
+            Some(view) => Err(Error::new(
+                ErrorKind::ReadOnly,
+                format!("{}@{} is a version and cannot change; fork it to write", self.name, view.time),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Plans and commits one change, for principals that may change all of the world: `Durable` on return when asked, in the log
+    /// in any case.
     pub(crate) fn change<T>(
         &self,
         verb: Verb,
@@ -117,6 +114,22 @@ impl Session {
         plan: impl FnOnce(&mut Txn<'_>) -> Result<T>,
     ) -> Result<T> {
         self.need_writable()?;
+        self.commit(verb, durability, plan)
+    }
+
+    /// Plans and commits one change that was asked about.
+    pub(crate) fn change_with<T>(
+        &self,
+        _: Permit,
+        verb: Verb,
+        durability: Durability,
+        plan: impl FnOnce(&mut Txn<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.need_now()?;
+        self.commit(verb, durability, plan)
+    }
+
+    fn commit<T>(&self, verb: Verb, durability: Durability, plan: impl FnOnce(&mut Txn<'_>) -> Result<T>) -> Result<T> {
         let what = Mutation { who: Some(&self.who), verb, durability, origin: self.origin };
         self.store.mutate(&self.world, &what, plan)
     }
@@ -153,7 +166,8 @@ impl Store {
     /// For a scoped key, any world that it may not read, existing or not, well named or not, is the same `Denied`. For the root
     /// key: `Invalid` for a name out of the rules, `NotFound` for a missing world.
     pub fn session(self: &Arc<Self>, who: &Principal, world: &str) -> Result<Session> {
-        let everything = who.everything().is_some();
+        // Who may reach every world, or every world of such a name, may know which there are.
+        let everything = who.everything().is_some() || who.key.power.names(world);
         let opened = match WorldName::new(world) {
             Ok(name) => self.find(&name),
             Err(rule) => Err(Error::invalid(rule)),
@@ -164,7 +178,14 @@ impl Store {
             }
             other => other?,
         };
-        let role = who.role(opened.id, &opened.record.read().owner).ok_or_else(Error::denied)?;
-        Ok(Session::new(self.clone(), opened, who.clone(), role))
+        let (reached, role) = {
+            let record = opened.record.read();
+            let place = Place { world: opened.id, name: world, owner: &record.owner };
+            (who.touches(&place), who.role(opened.id, &record.owner))
+        };
+        if !reached {
+            return Err(Error::denied());
+        }
+        Ok(Session::new(self.clone(), opened, who.clone(), role.unwrap_or(Role::Reader)))
     }
 }

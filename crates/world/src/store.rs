@@ -2,15 +2,21 @@
 
 use crate::content::Content;
 use crate::error::{Error, Result};
+use crate::key_record::{Acting, KeyRecord};
+use crate::keys::seal_secrets;
 use crate::layout::{self, Tag};
-use crate::principal::{KeyRecord, Presented, Principal, Role};
+use crate::policies;
+use crate::policy;
+use crate::power::Power;
+use crate::principal::{Presented, Principal, Role};
+use crate::sealing::{Kept, SealingKey};
 use crate::state::State;
 use crate::world::{World, WorldRecord};
 use bytes::Bytes;
 use mw_env::Env;
 use mw_meta::{Batch, Durability, Expect, Meta, Order};
 use mw_model::codec::{Reader, Writer};
-use mw_model::{ErrorKind, Incarnation, Ino, WorldId, WorldName};
+use mw_model::{ErrorKind, Hash, Incarnation, Ino, WorldId, WorldName};
 use mw_segments::{Claim, Owner, Segments};
 use mw_tree::{Cache, Tree};
 use parking_lot::{Condvar, Mutex};
@@ -29,6 +35,8 @@ pub struct Options {
     pub fold_bytes: usize,
     /// The user and group that own what no mount made.
     pub owner: (u32, u32),
+    /// What secrets of keys are sealed with. Without it they stand readable in `meta`: for stores in memory.
+    pub sealing: Option<SealingKey>,
     /// Whether folds run on a thread of the store's; without it they run in the call that needs them.
     pub background: bool,
 }
@@ -40,6 +48,7 @@ impl Default for Options {
             memory: 1 << 30,
             fold_bytes: 1 << 20,
             owner: (0, 0),
+            sealing: None,
             background: true,
         }
     }
@@ -75,6 +84,8 @@ pub struct Store {
     prefix: u64,
     inos: Mutex<std::ops::Range<u64>>,
     pub(crate) open: Mutex<HashMap<WorldId, Arc<World>>>,
+    /// One fork at a time by those whose forks are counted.
+    pub(crate) forking: Mutex<()>,
     /// One world at a time is opened.
     loading: Mutex<()>,
     /// Deleted worlds that somebody may still be reading.
@@ -136,7 +147,7 @@ impl Store {
     /// # Errors
     /// An engine failed, or its records do not decode.
     pub fn open(meta: Arc<dyn Meta>, segments: Arc<dyn Segments>, env: Env, options: Options) -> Result<Arc<Self>> {
-        let settings = Self::settings(&*meta, &env)?;
+        let settings = Self::settings(&*meta, &env, options.sealing.as_ref())?;
         segments.adopt(&Self::claims(&*meta)?)?;
         let cache = Cache::new(options.memory / 4);
         let folds = Arc::new(Folds::default());
@@ -149,6 +160,7 @@ impl Store {
             prefix: settings.prefix,
             inos: Mutex::new(0..0),
             open: Mutex::new(HashMap::new()),
+            forking: Mutex::new(()),
             loading: Mutex::new(()),
             graves: Mutex::new(HashMap::new()),
             folds: folds.clone(),
@@ -157,6 +169,9 @@ impl Store {
             env,
             options,
         });
+        if let Some(key) = &store.options.sealing {
+            seal_secrets(&*store.meta, &store.env, key)?;
+        }
         if store.options.background {
             let weak = Arc::downgrade(&store);
             let bell = folds.clone();
@@ -173,7 +188,7 @@ impl Store {
         Ok(store)
     }
 
-    fn settings(meta: &dyn Meta, env: &Env) -> Result<Settings> {
+    fn settings(meta: &dyn Meta, env: &Env, sealing: Option<&SealingKey>) -> Result<Settings> {
         let place = layout::raw(Tag::Store, b"settings");
         if let Some(bytes) = meta.get(&place)? {
             return Settings::decode(&bytes);
@@ -184,13 +199,18 @@ impl Store {
         let settings = Settings { prefix: env.random() >> 41, signing, root_key };
         let key = KeyRecord {
             name: "root".to_owned(),
-            secret: env.token(40),
+            secret: Kept::keep(sealing, env, &settings.root_key, &env.token(40))?,
             root: true,
             grants: Vec::new(),
             created: env.now(),
             expires: None,
             run: None,
             maker: String::new(),
+            generation: 0,
+            forks: 0,
+            policies: Vec::new(),
+            policy: None,
+            acting: None,
         };
         let mut batch = Batch::new();
         batch.require(place.clone(), Expect::Absent);
@@ -250,7 +270,7 @@ impl Store {
     /// # Errors
     /// The metadata store failed.
     pub fn root_key(&self) -> Result<Secret> {
-        let settings = Self::settings(&*self.meta, &self.env)?;
+        let settings = Self::settings(&*self.meta, &self.env, self.options.sealing.as_ref())?;
         let secret = self.secret(&settings.root_key)?.ok_or_else(|| Error::corrupt("the root key is missing"))?;
         Ok(Secret { id: settings.root_key, secret })
     }
@@ -260,21 +280,83 @@ impl Store {
     /// # Errors
     /// The metadata store failed.
     pub fn secret(&self, key_id: &str) -> Result<Option<String>> {
-        Ok(self.live_key(key_id)?.map(|(record, _)| record.secret))
+        let Some((record, _)) = self.live_key(key_id)? else { return Ok(None) };
+        if let Some(acting) = &record.acting
+            && self.acts_for(acting)?.is_none()
+        {
+            return Ok(None);
+        }
+        Ok(Some(record.secret.reveal(self.options.sealing.as_ref(), key_id)?))
     }
 
     /// Returns who presents a live key.
     ///
     /// # Errors
-    /// `Denied` when the key is unknown, expired or deleted.
+    /// `Denied` when the key is unknown, expired or deleted, or the key that it acts for is.
     pub fn principal(&self, key_id: &str) -> Result<Principal> {
-        let (record, bytes) = self
-            .live_key(key_id)?
-            .ok_or_else(|| Error::new(ErrorKind::Denied, "access denied: this key is unknown, expired or revoked"))?;
-        Ok(Principal(Arc::new(Presented { id: key_id.to_owned(), record, bytes })))
+        let dead = || Error::new(ErrorKind::Denied, "access denied: this key is unknown, expired or revoked");
+        let (record, bytes) = self.live_key(key_id)?.ok_or_else(dead)?;
+        let mut stands_on = vec![(layout::raw(Tag::Key, key_id.as_bytes()), bytes)];
+        let power = match &record.acting {
+            None => self.power_of(key_id, &record, &mut stands_on)?,
+            Some(acting) => {
+                let (parent, bytes) = self.acts_for(acting)?.ok_or_else(dead)?;
+                stands_on.push((layout::raw(Tag::Key, acting.parent.as_bytes()), bytes));
+                let above = self.power_of(&acting.parent, &parent, &mut stands_on)?;
+                bounded(&record, above)?
+            }
+        };
+        let parent = record.acting.map(|acting| acting.parent);
+        let KeyRecord { run, forks, .. } = record;
+        Ok(Principal::new(Presented { id: key_id.to_owned(), run, parent, forks, power, stands_on }))
     }
 
-    fn live_key(&self, key_id: &str) -> Result<Option<(KeyRecord, Bytes)>> {
+    /// Returns whether a session token is the one that must come with a key; a key that is not temporary has none.
+    ///
+    /// # Errors
+    /// The metadata store failed.
+    pub fn token_fits(&self, key_id: &str, token: Option<&str>) -> Result<bool> {
+        let acting = self.live_key(key_id)?.and_then(|(record, _)| record.acting);
+        Ok(match (acting, token) {
+            (None, None) => true,
+            (Some(acting), Some(token)) => acting.token == Hash::of(token.as_bytes()),
+            _ => false,
+        })
+    }
+
+    /// Returns the record of the key that a temporary one acts for, as long as both may live.
+    fn acts_for(&self, acting: &Acting) -> Result<Option<(KeyRecord, Bytes)>> {
+        Ok(self.live_key(&acting.parent)?.filter(|(parent, _)| parent.generation == acting.generation))
+    }
+
+    /// Reads what a key may do, and notes the policies that say so.
+    fn power_of(&self, id: &str, record: &KeyRecord, stands_on: &mut Vec<(Bytes, Bytes)>) -> Result<Power> {
+        let mut policies = Vec::new();
+        for name in &record.policies {
+            // A policy that is not there may have forbidden something.
+            let place = policies::place(name);
+            let bytes = self.meta.get(&place)?.ok_or_else(Error::denied)?;
+            policies.push(policies::document(&bytes)?);
+            stands_on.push((place, bytes));
+        }
+        if let Some(json) = &record.policy {
+            policies.push(policy::parse(json)?);
+        }
+        let owner = if record.root { String::new() } else { id.to_owned() };
+        Ok(Power { root: record.root, owner, grants: record.grants.clone(), policies, above: None })
+    }
+
+    /// Returns whether all that a principal stands on is still as it was.
+    pub(crate) fn stands(&self, who: &Principal) -> Result<bool> {
+        for (place, value) in &who.key.stands_on {
+            if self.meta.get(place)?.as_ref() != Some(value) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn live_key(&self, key_id: &str) -> Result<Option<(KeyRecord, Bytes)>> {
         if key_id.is_empty() || key_id.len() > 128 {
             return Ok(None);
         }
@@ -383,6 +465,22 @@ impl Store {
     pub(crate) fn record_of(&self, id: WorldId) -> Result<Option<WorldRecord>> {
         self.meta.get(&layout::of(Tag::World, id))?.map(|b| WorldRecord::decode(&b)).transpose()
     }
+}
+
+/// Returns what a temporary key may do: no more than its grants, than its policy, than the key it acts for. Without grants and
+/// without a policy it may do nothing.
+fn bounded(record: &KeyRecord, parent: Power) -> Result<Power> {
+    let mut power = parent;
+    if !record.grants.is_empty() {
+        power = Power { grants: record.grants.clone(), above: Some(Arc::new(power)), ..Power::default() };
+    }
+    if let Some(json) = &record.policy {
+        power = Power { policies: vec![policy::parse(json)?], above: Some(Arc::new(power)), ..Power::default() };
+    }
+    if record.grants.is_empty() && record.policy.is_none() {
+        power = Power { above: Some(Arc::new(power)), ..Power::default() };
+    }
+    Ok(power)
 }
 
 pub(crate) fn decode_claim(key: &[u8], value: &[u8]) -> Result<Claim> {

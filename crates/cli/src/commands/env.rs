@@ -8,22 +8,16 @@ use clap::Args;
 use mw_http::types::Secret;
 use std::collections::BTreeMap;
 
-/// Print export lines
+/// Print export lines for the key that the command itself uses. A secret is shown once, when its key is made: for another key, set
+/// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
 #[derive(Debug, Args)]
-pub struct Env {
-    /// The key to use, instead of the one that the command itself uses
-    #[arg(long, value_name = "ID")]
-    key: Option<String>,
-}
+pub struct Env {}
 
 impl Env {
     pub fn run(self, context: &Context<'_>) -> Result<u8> {
         let client = context.client()?;
         let found = client.found();
-        let key = match &self.key {
-            None => Secret { id: found.credentials.id.clone(), secret: found.credentials.secret.clone() },
-            Some(id) => client.get(&format!("keys/{}/secret", mw_http::uri::encode(id.as_bytes(), false)), &[])?,
-        };
+        let key = Secret { id: found.credentials.id.clone(), secret: found.credentials.secret.clone() };
         if found.started {
             context.out.note("mw: the server was started for this command and leaves after 60 s without clients; `mw serve` keeps one");
         }

@@ -88,7 +88,12 @@ pub async fn accept(listener: TcpListener, router: impl Router, open: Open, mut 
 async fn serve(stream: TcpStream, router: impl Router, mut stop: watch::Receiver<bool>) {
     // Answers are often small; where it cannot be set they are only slower.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| {
+    // Conditions on the client's address look at this, never at what a header claims.
+    let peer = stream.peer_addr().ok();
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        if let Some(peer) = peer {
+            request.extensions_mut().insert(peer);
+        }
         let router = router.clone();
         async move { Ok::<_, Infallible>(router.answer(request).await) }
     });

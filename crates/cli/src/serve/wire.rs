@@ -4,6 +4,7 @@ use super::Setup;
 use super::listen::Router;
 use super::mounts::MountTable;
 use super::runs::RunTable;
+use super::upgrade;
 use crate::dir;
 use crate::failure::{Failure, Result};
 use http_body_util::BodyExt;
@@ -14,7 +15,7 @@ use mw_http::types::Secret;
 use mw_http::{Body, ControlDoor, Hosts, host::RunHost};
 use mw_model::ErrorKind;
 use mw_s3::{S3Door, S3Options};
-use mw_world::{Options, Store};
+use mw_world::{Options, SealingKey, Store};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,9 +34,11 @@ pub fn wire(setup: &Setup, address: SocketAddr, env: &Env, instance: String) -> 
         let path = setup.dir.join(name);
         LocalDisk::new(&path).map(Arc::new).map_err(|e| Failure::io(path.display(), e))
     };
+    let sealing = dir::sealing_key(&setup.dir, env)?;
+    upgrade::upgrade(&setup.dir, env, &sealing)?;
     let meta = mw_meta::Embedded::open(disk("meta")?, env.clone()).map_err(|e| cannot_open("meta", &e))?;
     let segments = mw_segments::Local::open(disk("segments")?, env.clone()).map_err(|e| cannot_open("segments", &e))?;
-    let store = Store::open(meta, segments, env.clone(), options())?;
+    let store = Store::open(meta, segments, env.clone(), options(sealing))?;
     let root = store.root_key()?;
     dir::write_key(&setup.dir, &Secret { id: root.id, secret: root.secret }, env)?;
 
@@ -59,9 +62,9 @@ pub fn wire(setup: &Setup, address: SocketAddr, env: &Env, instance: String) -> 
 }
 
 /// What no mount and no client owns belongs to whoever runs the server.
-fn options() -> Options {
+fn options(sealing: SealingKey) -> Options {
     let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    Options { owner, ..Options::default() }
+    Options { owner, sealing: Some(sealing), ..Options::default() }
 }
 
 fn cannot_open(what: &str, error: &dyn std::error::Error) -> Failure {

@@ -79,7 +79,7 @@ fn what_concerns_the_whole_store_is_for_the_root_key() {
     let key = s.json(&["key", "create", "scoped", "--grant", "own:admin"]);
     let root: Value = serde_json::from_slice(&std::fs::read(s.path().join("root-key.json")).unwrap()).unwrap();
     let id = root["id"].as_str().unwrap();
-    for verb in [&["status"][..], &["fsck"], &["gc"], &["mounts"], &["unmount", "/mnt"], &["env", "--key", id]] {
+    for verb in [&["status"][..], &["fsck"], &["gc"], &["mounts"], &["unmount", "/mnt"], &["key", "rotate", id]] {
         assert_eq!(s.with_key(&key, verb).code, 5, "{verb:?}");
     }
 }
@@ -132,7 +132,8 @@ fn env_points_clients_at_the_server() {
     let s = Server::start();
     s.ok(&["world", "create", "own"]);
     let key = s.json(&["key", "create", "k", "--grant", "own:reader"]);
-    let text = s.ok(&["env", "--key", key["id"].as_str().unwrap()]);
+    let text = s.with_key(&key, &["env"]).out;
+    assert!(text.contains(key["secret"].as_str().unwrap()));
     for name in
         ["AWS_ACCESS_KEY_ID", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_IAM", "TIGRIS_ENDPOINT"]
     {
@@ -145,4 +146,148 @@ fn env_points_clients_at_the_server() {
     s.put("mw://own/f", "seen");
     let done = Done::of(std::process::Command::new("sh").args(["-c", &script, crate::bench::MW]));
     assert_eq!((done.code, done.out.as_str()), (0, "seen"), "{}", done.err);
+}
+
+/// Returns the files of a directory in which some bytes are found.
+fn holding(dir: &std::path::Path, bytes: &[u8]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(at) = dirs.pop() {
+        for entry in std::fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else if std::fs::read(&path).unwrap().windows(bytes.len()).any(|w| w == bytes) {
+                found.push(path.file_name().unwrap().to_string_lossy().into_owned());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn no_secret_lies_readable_in_the_directory() {
+    let s = Server::start();
+    s.ok(&["world", "create", "own"]);
+    let key = s.json(&["key", "create", "k", "--grant", "own:editor"]);
+    let fresh = s.json(&["key", "rotate", key["id"].as_str().unwrap()]);
+    assert_ne!(key["secret"], fresh["secret"]);
+    assert_eq!(s.with_key(&key, &["world", "show", "own"]).code, 5, "the old secret is dead");
+    assert_eq!(s.with_key(&fresh, &["world", "show", "own"]).code, 0);
+    let root: Value = serde_json::from_slice(&std::fs::read(s.path().join("root-key.json")).unwrap()).unwrap();
+    for secret in [&key["secret"], &fresh["secret"]] {
+        assert_eq!(holding(s.path(), secret.as_str().unwrap().as_bytes()), Vec::<String>::new());
+    }
+    assert_eq!(holding(s.path(), root["secret"].as_str().unwrap().as_bytes()), ["root-key.json"]);
+    let mode = |name: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(s.path().join(name)).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!((mode("sealing-key"), mode("root-key.json")), (0o600, 0o600));
+    let sealing = std::fs::read_to_string(s.path().join("sealing-key")).unwrap();
+    assert_eq!(holding(s.path(), sealing.trim().as_bytes()), ["sealing-key"]);
+}
+
+/// The directory of a store that the first release wrote, with the keys that it had.
+fn of_format_one() -> tempfile::TempDir {
+    let dir = crate::bench::temp();
+    let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/format-1.tar.gz");
+    let done = std::process::Command::new("tar").args(["-xzf", archive, "-C"]).arg(dir.path()).status().unwrap();
+    assert!(done.success());
+    dir
+}
+
+const OLD_ROOT: &str = r#"{"id":"mwkis5ojjqlehvqmgrzv","secret":"hmzptcewhxgvuwzeck47ilixejjwhkqsn4hzaktl"}"#;
+const OLD_EDITOR: &str = r#"{"id":"mwkfpi7qiij7lemoyr3i","secret":"ojluno6nz35b7rcndoxi5faqiemx6qorzmfmqetw"}"#;
+
+#[test]
+fn a_store_of_format_one_is_sealed_and_its_keys_live_on() {
+    let dir = of_format_one();
+    let editor: Value = serde_json::from_str(OLD_EDITOR).unwrap();
+    let secret = editor["secret"].as_str().unwrap().as_bytes();
+    assert!(!holding(dir.path(), secret).is_empty(), "the old store had it readable");
+    let s = Server::on(dir, &[]);
+    assert_eq!(s.with_key(&editor, &["cat", "mw://base/notes.txt"]).out, "from format one\n");
+    assert_eq!(s.with_key(&editor, &["rm", "mw://base/notes.txt"]).code, 0, "its grant is the same");
+    let root: Value = serde_json::from_slice(&std::fs::read(s.path().join("root-key.json")).unwrap()).unwrap();
+    assert_eq!(root, serde_json::from_str::<Value>(OLD_ROOT).unwrap());
+    assert_eq!(holding(s.path(), secret), Vec::<String>::new());
+    assert_eq!(std::fs::read_to_string(s.path().join("format")).unwrap(), "manyworlds 2\n");
+    assert_eq!(s.json(&["fsck"])["problems"].as_array().map(Vec::len), Some(0));
+}
+
+/// Whatever an upgrade that broke off left behind, the next start goes on from.
+#[test]
+fn an_upgrade_that_broke_off_is_finished() {
+    let broken: [(&str, fn(&std::path::Path)); 3] = [
+        ("while it copied", |dir| std::fs::create_dir(dir.join("meta.new")).unwrap()),
+        ("between the renames", |dir| {
+            // What the copy would have been, made by an upgrade of its own.
+            let other = Server::on(of_format_one(), &[]).stop();
+            std::fs::copy(other.path().join("sealing-key"), dir.join("sealing-key")).unwrap();
+            std::fs::rename(other.path().join("meta"), dir.join("meta.new")).unwrap();
+            std::fs::rename(dir.join("meta"), dir.join("meta.old")).unwrap();
+        }),
+        ("before the old one was removed", |dir| {
+            let other = Server::on(of_format_one(), &[]).stop();
+            std::fs::copy(other.path().join("sealing-key"), dir.join("sealing-key")).unwrap();
+            std::fs::rename(dir.join("meta"), dir.join("meta.old")).unwrap();
+            std::fs::rename(other.path().join("meta"), dir.join("meta")).unwrap();
+        }),
+    ];
+    let editor: Value = serde_json::from_str(OLD_EDITOR).unwrap();
+    for (when, leave) in broken {
+        let dir = of_format_one();
+        leave(dir.path());
+        let s = Server::on(dir, &[]);
+        assert_eq!(s.with_key(&editor, &["cat", "mw://base/notes.txt"]).out, "from format one\n", "{when}");
+        assert!(!s.path().join("meta.old").exists() && !s.path().join("meta.new").exists(), "{when}");
+        assert_eq!(holding(s.path(), editor["secret"].as_str().unwrap().as_bytes()), Vec::<String>::new(), "{when}");
+    }
+}
+
+#[test]
+fn without_its_sealing_key_a_store_does_not_start() {
+    let dir = Server::start().stop();
+    let kept = std::fs::read(dir.path().join("sealing-key")).unwrap();
+    for (what, spoil) in
+        [("missing", None), ("damaged", Some("x".to_owned())), ("does not open", Some("00".repeat(32)))]
+    {
+        match spoil {
+            None => std::fs::remove_file(dir.path().join("sealing-key")).unwrap(),
+            Some(text) => std::fs::write(dir.path().join("sealing-key"), text).unwrap(),
+        }
+        let done = Done::of(crate::bench::command(dir.path()).args(["serve", "--listen", "127.0.0.1:0"]));
+        assert_ne!(done.code, 0);
+        assert!(done.err.contains("sealing-key") && done.err.contains(what), "{what}: {}", done.err);
+    }
+    std::fs::write(dir.path().join("sealing-key"), kept).unwrap();
+    Server::on(dir, &[]).ok(&["world", "list"]);
+}
+
+#[test]
+fn grants_can_be_narrowed_on_the_command_line() {
+    let s = Server::start();
+    s.ok(&["world", "create", "own"]);
+    for path in ["docs/a", "top"] {
+        s.put(&format!("mw://own/{path}"), path);
+    }
+    let key = s.json(&["key", "create", "k", "--grant", "own:editor,verbs=get+list+put,prefix=docs/", "--forks", "3"]);
+    assert_eq!(s.with_key(&key, &["cat", "mw://own/docs/a"]).out, "docs/a");
+    assert_eq!(s.with_key(&key, &["cat", "mw://own/top"]).code, 5);
+    assert_eq!(s.with_key(&key, &["rm", "mw://own/docs/a"]).code, 5);
+    assert_eq!(s.with_key(&key, &["log", "own"]).code, 5);
+    let listed = s.ok(&["key", "list"]);
+    assert!(listed.contains("own:editor,verbs=get+list+put,prefix=docs/") && listed.contains("forks=3"), "{listed}");
+    for wrong in ["own:editor,prefix=", "own:editor,verbs=fly", "own:boss", "own"] {
+        assert_eq!(s.mw(&["key", "create", "k", "--grant", wrong]).code, 2, "{wrong}");
+    }
+    let policy = s.path().join("policy.json");
+    let text = r#"{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"s3:GetObject","Resource":"arn:aws:s3:::own/top"}}"#;
+    std::fs::write(&policy, text).unwrap();
+    let key = s.json(&["key", "create", "k", "--policy", policy.to_str().unwrap()]);
+    assert_eq!(s.with_key(&key, &["cat", "mw://own/top"]).out, "top");
+    assert_eq!(s.with_key(&key, &["cat", "mw://own/docs/a"]).code, 5);
+    std::fs::write(&policy, "{}").unwrap();
+    assert_eq!(s.mw(&["key", "create", "k", "--policy", policy.to_str().unwrap()]).code, 2);
 }

@@ -22,6 +22,12 @@ pub struct Grant {
     pub world: String,
     /// The role.
     pub role: Role,
+    /// What it is narrowed to: `get`, `list`, `put`, `delete`, `world`, joined by `+`. All of them when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verbs: Option<String>,
+    /// The start of every key that it reaches. All keys when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
 }
 
 /// A key without its secret.
@@ -38,6 +44,15 @@ pub struct Key {
     /// When it dies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
+    /// A policy of its own, as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// The policies attached to it, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<String>,
+    /// How many worlds it may own that it forked from those it can read.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub forks: u32,
     /// The run it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
@@ -58,9 +73,19 @@ pub struct NewKey {
     pub name: String,
     /// What it may do.
     pub grants: Vec<Grant>,
+    /// A policy of its own, as JSON (a subset of AWS's).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// How many worlds it may own that it forks from those it can read. 0: it may fork where it is admin alone.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub forks: u32,
     /// After how many seconds it dies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<u64>,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// A key with its secret, shown once.

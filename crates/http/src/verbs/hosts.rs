@@ -54,8 +54,8 @@ pub(super) fn start_run(
 ) -> Result<Reply> {
     let session = inner.now(who, &new.base)?;
     let needed = if new.exec { Role::Editor } else { Role::Admin };
-    if session.role() < needed {
-        let message = format!("the key is {} in {:?}, and this needs {needed}", session.role(), new.base);
+    if !session.allows(needed) {
+        let message = format!("this needs the role {needed} on all of {:?}, and the key has less", new.base);
         return Err(Error::new(ErrorKind::Denied, message));
     }
     if !new.read_only.is_empty() || !new.allow.is_empty() {

@@ -1,12 +1,11 @@
 //! Verbs about keys.
 
-use super::{convert, root_only, worlds};
+use super::{convert, worlds};
 use crate::call::{Inner, Reply};
 use crate::types;
 use crate::{Error, Result};
 use hyper::StatusCode;
-use mw_model::ErrorKind;
-use mw_world::{KeyRequest, Principal, Role};
+use mw_world::{Grant, KeyRequest, Principal, Role, Verbs};
 use std::sync::Arc;
 
 fn role(role: types::Role) -> Role {
@@ -25,6 +24,23 @@ fn shown(role: Role) -> types::Role {
     }
 }
 
+fn grant(grant: Grant) -> types::Grant {
+    let verbs = (grant.verbs != Verbs::ALL).then(|| grant.verbs.to_string());
+    let prefix = Some(grant.prefix).filter(|prefix| !prefix.is_empty());
+    types::Grant { world: grant.world, role: shown(grant.role), verbs, prefix }
+}
+
+fn granted(grant: &types::Grant) -> Result<Grant> {
+    let verbs = match &grant.verbs {
+        None => Verbs::ALL,
+        Some(text) => Verbs::parse(text).ok_or_else(|| {
+            Error::invalid(format!("verbs {text:?} are unknown; join get, list, put, delete and world by +"))
+        })?,
+    };
+    let prefix = grant.prefix.clone().unwrap_or_default();
+    Ok(Grant { world: grant.world.clone(), role: role(grant.role), verbs, prefix })
+}
+
 pub(super) fn list(inner: &Arc<Inner>, who: &Principal) -> Result<Reply> {
     let keys = inner
         .store
@@ -33,7 +49,10 @@ pub(super) fn list(inner: &Arc<Inner>, who: &Principal) -> Result<Reply> {
         .map(|key| types::Key {
             id: key.id,
             name: key.name,
-            grants: key.grants.into_iter().map(|(world, role)| types::Grant { world, role: shown(role) }).collect(),
+            grants: key.grants.into_iter().map(grant).collect(),
+            policy: key.policy,
+            policies: key.policies,
+            forks: key.forks,
             created: convert::time(key.created),
             expires: key.expires.map(convert::time),
             run: key.run,
@@ -48,9 +67,15 @@ pub(super) fn create(
     new: &types::NewKey,
     idempotency: Option<String>,
 ) -> Result<Reply> {
-    let grants = new.grants.iter().map(|grant| (grant.world.clone(), role(grant.role))).collect();
-    let request =
-        KeyRequest { name: new.name.clone(), grants, ttl: worlds::ttl(new.ttl_seconds)?, run: None, idempotency };
+    let request = KeyRequest {
+        name: new.name.clone(),
+        grants: new.grants.iter().map(granted).collect::<Result<_>>()?,
+        policy: new.policy.clone(),
+        forks: new.forks,
+        ttl: worlds::ttl(new.ttl_seconds)?,
+        run: None,
+        idempotency,
+    };
     let secret = inner.store.create_key(who, &request)?;
     Reply::with_status(StatusCode::CREATED, &types::Secret { id: secret.id, secret: secret.secret })
 }
@@ -60,13 +85,8 @@ pub(super) fn delete(inner: &Arc<Inner>, who: &Principal, id: &str) -> Result<Re
     Reply::json(&types::Done {})
 }
 
-/// Shows a secret again. Only to the root key, which can make any key anyway.
-pub(super) fn secret(inner: &Arc<Inner>, who: &Principal, id: &str) -> Result<Reply> {
-    if who.key_id() != id {
-        root_only(who, "see the secret of another key")?;
-    }
-    let secret = inner.store.secret(id)?.ok_or_else(|| {
-        Error::new(ErrorKind::NotFound, format!("there is no live key {id:?}; `mw key list` names those there are"))
-    })?;
-    Reply::json(&types::Secret { id: id.to_owned(), secret })
+/// Gives a key a new secret, shown this once.
+pub(super) fn rotate(inner: &Arc<Inner>, who: &Principal, id: &str) -> Result<Reply> {
+    let secret = inner.store.rotate_key(who, id)?;
+    Reply::json(&types::Secret { id: secret.id, secret: secret.secret })
 }

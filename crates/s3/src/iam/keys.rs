@@ -5,9 +5,9 @@
 
 use super::answer::Document;
 use super::form::Form;
-use super::{ACCOUNT, about_key, shown, wrong};
+use super::{about_key, shown, wrong};
 use crate::meta::stamp;
-use mw_world::{KeyInfo, KeyRequest, Principal, Role, Secret, Store};
+use mw_world::{Grant, KeyInfo, KeyRequest, Principal, Role, Secret, Store, Verbs};
 use s3s::S3Result;
 use s3s::dto::TimestampFormat;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ struct Update {
     buckets_role: Vec<BucketRole>,
 }
 
-fn grants(roles: &[BucketRole]) -> S3Result<Vec<(String, Role)>> {
+fn grants(roles: &[BucketRole]) -> S3Result<Vec<Grant>> {
     let one = |grant: &BucketRole| {
         let role = match grant.role.to_ascii_lowercase().as_str() {
             "readonly" | "reader" => Role::Reader,
@@ -56,15 +56,15 @@ fn grants(roles: &[BucketRole]) -> S3Result<Vec<(String, Role)>> {
                 ));
             }
         };
-        Ok((grant.bucket.clone(), role))
+        Ok(Grant::new(grant.bucket.clone(), role))
     };
     roles.iter().map(one).collect()
 }
 
 fn roles(info: &KeyInfo) -> Vec<BucketRole> {
-    let one = |(bucket, role): &(String, Role)| BucketRole {
-        bucket: bucket.clone(),
-        role: match (bucket.as_str(), role) {
+    let one = |grant: &Grant| BucketRole {
+        bucket: grant.world.clone(),
+        role: match (grant.world.as_str(), grant.role) {
             ("*", Role::Admin) => "NamespaceAdmin",
             (_, Role::Admin) => "Admin",
             (_, Role::Editor) => "Editor",
@@ -72,8 +72,9 @@ fn roles(info: &KeyInfo) -> Vec<BucketRole> {
         }
         .to_owned(),
     };
-    // A world that was deleted has no name to be granted under again.
-    info.grants.iter().filter(|(bucket, _)| bucket != "?").map(one).collect()
+    // A world that was deleted has no name to be granted under again, and this dialect has no words for a narrowed grant.
+    let said = |grant: &&Grant| grant.world != "?" && grant.verbs == Verbs::ALL && grant.prefix.is_empty();
+    info.grants.iter().filter(said).map(one).collect()
 }
 
 /// Returns a time as AWS writes it.
@@ -141,7 +142,8 @@ pub(super) fn list(store: &Arc<Store>, who: &Principal, form: &Form) -> S3Result
     let (only, user, after) = (form.get("KeyId"), form.get("UserName"), form.get("Marker"));
     let mut keys = store.keys(who).map_err(|e| about_key(&e))?;
     keys.retain(|key| {
-        only.is_none_or(|id| key.id == id)
+        !key.temporary
+            && only.is_none_or(|id| key.id == id)
             && user.is_none_or(|name| key.name == name)
             && after.is_none_or(|marker| key.id.as_str() > marker)
     });
@@ -195,15 +197,5 @@ pub(super) fn rotate(store: &Arc<Store>, who: &Principal, form: &Form) -> S3Resu
     Ok(Document::Plain(json!({
         "status": "success",
         "rotate_access_key_result": {"id": secret.id, "new_secret": secret.secret},
-    })))
-}
-
-/// `GetCallerIdentity`: whoever may sign may know who they are.
-pub(super) fn caller(who: &Principal) -> S3Result<Document> {
-    let kind = if who.is_root() { "root".to_owned() } else { format!("user/{}", who.key_id()) };
-    Ok(Document::Result(json!({
-        "Arn": format!("arn:aws:iam::{ACCOUNT}:{kind}"),
-        "UserId": who.key_id(),
-        "Account": ACCOUNT,
     })))
 }

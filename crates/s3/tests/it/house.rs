@@ -31,10 +31,11 @@ impl House {
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let addr = listener.local_addr().unwrap();
         runtime.spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
+            while let Ok((stream, peer)) = listener.accept().await {
                 let door = door.clone();
                 tokio::spawn(async move {
-                    let answer = service_fn(move |request| {
+                    let answer = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+                        request.extensions_mut().insert(peer);
                         let door = door.clone();
                         async move { Ok::<_, Infallible>(door.call::<hyper::body::Incoming>(request).await) }
                     });
@@ -65,10 +66,8 @@ impl House {
     pub fn key(&self, grants: &[(&str, Role)]) -> Client {
         let request = KeyRequest {
             name: "a test".into(),
-            grants: grants.iter().map(|(world, role)| ((*world).to_owned(), *role)).collect(),
-            ttl: None,
-            run: None,
-            idempotency: None,
+            grants: grants.iter().map(|(world, role)| mw_world::Grant::new(*world, *role)).collect(),
+            ..KeyRequest::default()
         };
         let secret = self.store.create_key(&self.root_principal(), &request).unwrap();
         Client { addr: self.root.addr, id: secret.id, secret: secret.secret }

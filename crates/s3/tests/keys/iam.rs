@@ -1,44 +1,9 @@
 //! Keys over the wire: the Tigris dialect in JSON, the AWS one in XML, and what a scoped key may see of either.
 
+use crate::calls::{aws, create, member, tigris, update};
 use crate::client::{Answer, Ask, Client};
 use crate::house::House;
 use mw_world::Role;
-
-const FORM: &str = "application/x-www-form-urlencoded";
-
-/// A call as the Tigris client makes it.
-fn tigris(target: &str, form: &str) -> Ask {
-    Ask::new("POST", target).header("accept", "application/json").header("content-type", FORM).body(form)
-}
-
-/// A call as the AWS clients make it.
-fn aws(form: &str) -> Ask {
-    Ask::new("POST", "/").header("content-type", "application/x-www-form-urlencoded; charset=utf-8").body(form)
-}
-
-/// The text of a member of a flat JSON document.
-fn member(answer: &Answer, name: &str) -> String {
-    let text = answer.text();
-    let mark = format!("\"{name}\":\"");
-    let (_, rest) = text.split_once(&mark).unwrap_or_else(|| panic!("no {name} in {text}"));
-    rest.split('"').next().unwrap().to_owned()
-}
-
-fn create(house: &House, who: &Client, name: &str, roles: &str) -> Client {
-    let form = format!("Req=%7B%22name%22%3A%22{name}%22%2C%22buckets_role%22%3A{}%7D", encode(roles));
-    let answer = who.ask(&tigris("/?Action=CreateAccessKeyWithBucketsRole", &form)).ok();
-    assert_eq!(answer.header("content-type"), Some("application/json"));
-    Client { addr: house.root.addr, id: member(&answer, "AccessKeyId"), secret: member(&answer, "SecretAccessKey") }
-}
-
-fn encode(text: &str) -> String {
-    text.bytes().map(|b| format!("%{b:02X}")).collect()
-}
-
-fn update(who: &Client, id: &str, roles: &str) -> Answer {
-    let form = format!("Req={}", encode(&format!("{{\"id\":\"{id}\",\"buckets_role\":{roles}}}")));
-    who.ask(&tigris("/?Action=UpdateAccessKeyWithBucketsRole", &form))
-}
 
 fn house() -> House {
     let house = House::new();

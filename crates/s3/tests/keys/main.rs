@@ -3,8 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(dead_code, reason = "the client and the house are those of the other tests of this door")]
 
+mod calls;
 #[path = "../it/client.rs"]
 mod client;
 #[path = "../it/house.rs"]
 mod house;
 mod iam;
+mod narrow;
+mod policies;
+mod sts;

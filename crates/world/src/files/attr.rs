@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::txn::Txn;
 use mw_meta::Durability;
+use mw_model::policy::Action;
 use mw_model::{Attr, ErrorKind, FileType, Ino};
 
 /// What is to be set; what is `None` stays.
@@ -72,6 +73,7 @@ impl Session {
     /// # Errors
     /// `NotFound`.
     pub fn attr(&self, ino: Ino) -> Result<Attr> {
+        self.may_see(ino)?;
         Ok(self.view().inode(ino)?.attr(ino))
     }
 
@@ -81,7 +83,8 @@ impl Session {
     /// `NotFound`; `IsDirectory` or `Invalid` for the size of what is not a file; `TooLarge`.
     pub fn set_attr(&self, ino: Ino, change: &SetAttr) -> Result<Attr> {
         let verb = if change.size.is_some() { Verb::Truncate } else { Verb::Attributes };
-        self.change(verb, Durability::Soon, |txn| {
+        let permit = self.may_ino(Action::PutObject, ino)?;
+        self.change_with(permit, verb, Durability::Soon, |txn| {
             let mut inode = txn.view.inode(ino)?;
             if let Some(size) = change.size {
                 match inode.kind {

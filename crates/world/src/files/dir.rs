@@ -1,6 +1,6 @@
 //! Directories, read: a pinned view, in which a cookie is a position.
 
-use super::path::missing;
+use super::path::{missing, path_of};
 use crate::error::{Error, Result};
 use crate::record::Entry;
 use crate::session::Session;
@@ -8,6 +8,7 @@ use crate::txn::parent_of;
 use crate::view::View;
 use bytes::Bytes;
 use mw_model::name::mountable;
+use mw_model::policy::Action;
 use mw_model::{Attr, ErrorKind, FileType, Ino};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -53,6 +54,9 @@ impl Session {
     /// # Errors
     /// `NotFound`; `NotDirectory`.
     pub fn open_dir(&self, ino: Ino) -> Result<Dir> {
+        let path =
+            if self.is_limited() { path_of(&self.view(), ino)?.ok_or_else(Error::denied)? } else { Bytes::new() };
+        self.may_list(Action::ListBucket, &path)?;
         let attr = self.open(ino)?;
         if attr.kind != FileType::Directory {
             self.release(ino);

@@ -9,6 +9,7 @@ use crate::txn::Txn;
 use crate::world::Staging;
 use bytes::Bytes;
 use mw_meta::Durability;
+use mw_model::policy::Action;
 use mw_model::{Attr, ErrorKind, FileType, Ino};
 
 /// Where a write goes.
@@ -86,6 +87,7 @@ impl Session {
     /// # Errors
     /// `NotFound`; `IsDirectory`; `Corrupt` when stored bytes do not verify.
     pub fn read(&self, ino: Ino, offset: u64, len: usize) -> Result<Bytes> {
+        self.may_ino(Action::GetObject, ino)?;
         let view = self.view();
         let inode = view.inode(ino)?;
         if inode.kind == FileType::Directory {
@@ -104,6 +106,7 @@ impl Session {
     /// # Errors
     /// `Invalid` for what is not one.
     pub fn read_link(&self, ino: Ino) -> Result<Bytes> {
+        self.may_ino(Action::GetObject, ino)?;
         let inode = self.view().inode(ino)?;
         if inode.kind != FileType::Symlink {
             return Err(Error::invalid(format!("inode {ino} is not a symbolic link")));
@@ -116,11 +119,12 @@ impl Session {
     /// # Errors
     /// `NotFound`; `IsDirectory`; `TooLarge`; `NoSpace`, before anything of the file is changed.
     pub fn write(&self, ino: Ino, at: WriteAt, data: &[u8]) -> Result<Written> {
-        self.need_writable()?;
+        self.need_now()?;
+        let permit = self.may_ino(Action::PutObject, ino)?;
         // Large content is in segments before the world is locked: a slow disk holds up nobody else.
         let _staging = Staging::begin(&self.world);
         let pieces = self.store.content.extents(self.world.owner, 0, data)?;
-        self.change(Verb::Write, Durability::Soon, |txn| {
+        self.change_with(permit, Verb::Write, Durability::Soon, |txn| {
             let mut inode = txn.need_file(ino)?;
             let offset = match at {
                 WriteAt::Offset(offset) => offset,
@@ -150,7 +154,8 @@ impl Session {
             return Err(Error::invalid("the range is empty"));
         }
         let end = end_of(offset, len)?;
-        self.change(Verb::Write, Durability::Soon, |txn| {
+        let permit = self.may_ino(Action::PutObject, ino)?;
+        self.change_with(permit, Verb::Write, Durability::Soon, |txn| {
             let mut inode = txn.need_file(ino)?;
             let grow = matches!(how, Allocate::Grow | Allocate::ZeroRange { keep_size: false }) && end > inode.size;
             match how {
@@ -174,6 +179,7 @@ impl Session {
     /// # Errors
     /// `NotFound` when there is none (ENXIO).
     pub fn seek(&self, ino: Ino, offset: u64, what: SeekFor) -> Result<u64> {
+        self.may_ino(Action::GetObject, ino)?;
         let view = self.view();
         let inode = view.inode(ino)?;
         if offset >= inode.size {
@@ -198,7 +204,9 @@ impl Session {
     /// # Errors
     /// `NotFound`; `Invalid` when ranges of one file overlap.
     pub fn copy_range(&self, from: Ino, from_offset: u64, to: Ino, to_offset: u64, len: u64) -> Result<u64> {
-        self.change(Verb::Copy, Durability::Soon, |txn| {
+        self.may_ino(Action::GetObject, from)?;
+        let permit = self.may_ino(Action::PutObject, to)?;
+        self.change_with(permit, Verb::Copy, Durability::Soon, |txn| {
             let source = txn.need_file(from)?;
             let mut target = txn.need_file(to)?;
             let len = len.min(source.size.saturating_sub(from_offset));

@@ -10,6 +10,7 @@ use crate::txn::Txn;
 use bytes::Bytes;
 use mw_meta::Durability;
 use mw_model::name::MAX_TARGET;
+use mw_model::policy::Action;
 use mw_model::{Attr, ErrorKind, FileType, Ino};
 
 /// What is to be made.
@@ -92,7 +93,8 @@ impl Session {
     /// `AlreadyExists`; `NotFound` when the directory was removed; `NameTooLong`.
     pub fn make(&self, parent: Ino, name: &[u8], make: &Make) -> Result<Attr> {
         need_name(name)?;
-        self.change(Verb::Create, Durability::Soon, |txn| {
+        let permit = self.may_entry(Action::PutObject, parent, &raw_name(name, make.kind))?;
+        self.change_with(permit, Verb::Create, Durability::Soon, |txn| {
             txn.need_live_dir(parent)?;
             if find(&txn.view, parent, name)?.is_some() {
                 return Err(exists(name));
@@ -128,7 +130,10 @@ impl Session {
     /// `AlreadyExists`; `Denied` for a directory; `TooLarge` when it has 65,000 names.
     pub fn link(&self, ino: Ino, parent: Ino, name: &[u8]) -> Result<Attr> {
         need_name(name)?;
-        self.change(Verb::Link, Durability::Soon, |txn| {
+        self.may_ino(Action::GetObject, ino)?;
+        let permit =
+            self.may_ino(Action::PutObject, ino).and_then(|_| self.may_entry(Action::PutObject, parent, name))?;
+        self.change_with(permit, Verb::Link, Durability::Soon, |txn| {
             txn.need_live_dir(parent)?;
             let mut inode = txn.view.inode(ino)?;
             if find(&txn.view, parent, name)?.is_some() {

@@ -14,6 +14,7 @@ impl Session {
     /// # Errors
     /// `NotFound`.
     pub fn open(&self, ino: Ino) -> Result<Attr> {
+        self.may_see(ino)?;
         if self.at.is_some() {
             return self.attr(ino);
         }

@@ -54,6 +54,7 @@ impl Session {
         }
         let (_, entry) =
             if mountable(name) { find(&view, parent, name)? } else { None }.ok_or_else(|| missing(name))?;
+        self.may_see(entry.ino)?;
         Ok(view.inode(entry.ino)?.attr(entry.ino))
     }
 
@@ -64,6 +65,7 @@ impl Session {
     pub fn resolve(&self, path: &[u8]) -> Result<Attr> {
         let view = self.view();
         let ino = resolve(&view, path)?.ok_or_else(|| missing(path))?;
+        self.may_see(ino)?;
         Ok(view.inode(ino)?.attr(ino))
     }
 
@@ -72,6 +74,7 @@ impl Session {
     /// # Errors
     /// The store failed.
     pub fn path_of(&self, ino: Ino) -> Result<Option<Bytes>> {
+        self.may_see(ino)?;
         path_of(&self.view(), ino)
     }
 }

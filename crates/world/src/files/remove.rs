@@ -7,6 +7,7 @@ use crate::session::Session;
 use crate::txn::Txn;
 use bytes::Bytes;
 use mw_meta::Durability;
+use mw_model::policy::Action;
 use mw_model::{ErrorKind, FileType, Ino};
 
 impl Txn<'_> {
@@ -42,7 +43,8 @@ impl Session {
     /// # Errors
     /// `NotFound`; `IsDirectory`.
     pub fn unlink(&self, parent: Ino, name: &[u8]) -> Result<()> {
-        self.change(Verb::Unlink, Durability::Soon, |txn| {
+        let permit = self.may_entry(Action::DeleteObject, parent, name)?;
+        self.change_with(permit, Verb::Unlink, Durability::Soon, |txn| {
             let (raw, entry) = find(&txn.view, parent, name)?.ok_or_else(|| missing(name))?;
             if entry.kind == FileType::Directory {
                 return Err(Error::new(
@@ -62,7 +64,8 @@ impl Session {
     /// # Errors
     /// `NotFound`; `NotDirectory`; `NotEmpty`.
     pub fn rmdir(&self, parent: Ino, name: &[u8]) -> Result<()> {
-        self.change(Verb::Unlink, Durability::Soon, |txn| {
+        let permit = self.may_entry(Action::DeleteObject, parent, name)?;
+        self.change_with(permit, Verb::Unlink, Durability::Soon, |txn| {
             let (raw, entry) = find(&txn.view, parent, name)?.ok_or_else(|| missing(name))?;
             if entry.kind != FileType::Directory {
                 return Err(Error::new(

@@ -4,11 +4,13 @@ use super::make::{raw_name, subdirs};
 use super::path::{find, missing, need_name};
 use crate::entry::Verb;
 use crate::error::{Error, Result};
+use crate::permit::Permit;
 use crate::record::Entry;
 use crate::session::Session;
 use crate::txn::Txn;
 use bytes::Bytes;
 use mw_meta::Durability;
+use mw_model::policy::Action;
 use mw_model::{ErrorKind, FileType, Ino};
 
 /// What a rename does with a target that exists.
@@ -36,7 +38,8 @@ impl Session {
     /// `NotFound`; `AlreadyExists`; `NotEmpty`; `IsDirectory`; `NotDirectory`; `Invalid` for a directory moved into itself.
     pub fn rename(&self, parent: Ino, name: &[u8], new_parent: Ino, new_name: &[u8], flag: RenameFlag) -> Result<()> {
         need_name(new_name)?;
-        self.change(Verb::Rename, Durability::Soon, |txn| {
+        let permit = self.may_rename(parent, name, new_parent, new_name, flag)?;
+        self.change_with(permit, Verb::Rename, Durability::Soon, |txn| {
             let (raw, entry) = find(&txn.view, parent, name)?.ok_or_else(|| missing(name))?;
             let from = Place { parent, raw, entry };
             txn.need_live_dir(new_parent)?;
@@ -59,6 +62,21 @@ impl Session {
                 (_, target) => txn.move_over(&from, new_parent, new_name, target),
             }
         })
+    }
+}
+
+impl Session {
+    /// A directory takes with it what no single key says, so that all of the world is asked about.
+    fn may_rename(&self, parent: Ino, name: &[u8], to: Ino, new_name: &[u8], flag: RenameFlag) -> Result<Permit> {
+        if self.is_limited() {
+            let found = find(&self.view(), parent, name)?;
+            if flag == RenameFlag::Exchange || found.is_some_and(|(_, entry)| entry.kind == FileType::Directory) {
+                self.need_writable()?;
+            }
+        }
+        self.may_entry(Action::GetObject, parent, name)?;
+        self.may_entry(Action::DeleteObject, parent, name)?;
+        self.may_entry(Action::PutObject, to, new_name)
     }
 }
 

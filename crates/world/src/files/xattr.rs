@@ -6,6 +6,7 @@ use crate::record::{self, Kind};
 use crate::session::Session;
 use bytes::Bytes;
 use mw_meta::Durability;
+use mw_model::policy::Action;
 use mw_model::{ErrorKind, Ino};
 
 /// What setxattr(2) does with an attribute that is there, or is not.
@@ -33,6 +34,7 @@ impl Session {
     /// # Errors
     /// `NotFound` (ENODATA).
     pub fn get_xattr(&self, ino: Ino, name: &[u8]) -> Result<Bytes> {
+        self.may_see(ino)?;
         let value = self.view().get(&record::key(ino, Kind::Xattr, name))?.ok_or_else(|| absent(name))?;
         Ok(value.data.slice(1..))
     }
@@ -48,7 +50,8 @@ impl Session {
         if value.len() > MAX_VALUE {
             return Err(Error::new(ErrorKind::TooLarge, format!("an attribute has at most {MAX_VALUE} bytes")));
         }
-        self.change(Verb::Xattr, Durability::Soon, |txn| {
+        let permit = self.may_ino(Action::PutObject, ino)?;
+        self.change_with(permit, Verb::Xattr, Durability::Soon, |txn| {
             let place = record::key(ino, Kind::Xattr, name);
             match (flag, txn.view.get(&place)?.is_some()) {
                 (XattrFlag::Create, true) => {
@@ -74,6 +77,7 @@ impl Session {
     /// # Errors
     /// `NotFound` for the inode.
     pub fn list_xattr(&self, ino: Ino) -> Result<Vec<Bytes>> {
+        self.may_see(ino)?;
         let view = self.view();
         view.inode(ino)?;
         view.kind(ino, Kind::Xattr).map(|item| item.map(|(key, _)| key.slice(9..))).collect()
@@ -84,7 +88,8 @@ impl Session {
     /// # Errors
     /// `NotFound` (ENODATA).
     pub fn remove_xattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
-        self.change(Verb::Xattr, Durability::Soon, |txn| {
+        let permit = self.may_ino(Action::PutObject, ino)?;
+        self.change_with(permit, Verb::Xattr, Durability::Soon, |txn| {
             let place = record::key(ino, Kind::Xattr, name);
             if txn.view.get(&place)?.is_none() {
                 return Err(absent(name));

@@ -13,6 +13,7 @@ use crate::record::Extent;
 use crate::session::Session;
 use bytes::Bytes;
 use mw_meta::{Durability, Expect};
+use mw_model::policy::Action;
 
 /// The least size of a part that is not the last, in bytes (AWS: 5 MiB).
 const MIN_PART: u64 = 5 << 20;
@@ -43,7 +44,8 @@ impl Session {
         checksums: Vec<Checksum>,
         conditions: &Conditions,
     ) -> Result<ObjectInfo> {
-        self.need_writable()?;
+        self.need_now()?;
+        let permit = self.may(Action::PutObject, key)?;
         need_key(key)?;
         let (UploadInfo { options, .. }, record) = self.find_upload(key, upload)?;
         let joined = self.join(upload, parts)?;
@@ -57,7 +59,7 @@ impl Session {
             inherited: Attributes::default(),
         };
         let id = self.world.id;
-        let outcome = self.change(Verb::Put, Durability::Durable, |txn| {
+        let outcome = self.change_with(permit, Verb::Put, Durability::Durable, |txn| {
             conditions.hold(&txn.view, key)?;
             txn.meta.require(place(id, upload, Piece::Upload, 0), Expect::Value(record));
             for (number, record) in joined.records {

@@ -6,13 +6,13 @@ use super::meta::{ObjectInfo, ObjectMeta};
 use super::place::{Attributes, NewObject};
 use crate::entry::Verb;
 use crate::error::{Error, Result};
-use crate::principal::Role;
 use crate::session::Session;
 use crate::txn::Txn;
 use crate::view::View;
 use bytes::Bytes;
 use mw_meta::Durability;
 use mw_model::FileType;
+use mw_model::policy::Action;
 
 /// How an object is copied.
 #[derive(Debug, Clone, Default)]
@@ -38,8 +38,9 @@ impl Session {
     /// `NotFound`; `Invalid` (its text begins with `InvalidRequest`) for a copy onto itself that replaces nothing; `Precondition`;
     /// those of [`Session::put`].
     pub fn copy(&self, from: &Session, from_key: &[u8], key: &[u8], options: &CopyOptions) -> Result<ObjectInfo> {
-        self.need_writable()?;
-        from.need(Role::Reader)?;
+        self.need_now()?;
+        let permit = self.may(Action::PutObject, key)?;
+        from.may(Action::GetObject, from_key)?;
         need_key(key)?;
         let here = from.world.id == self.world.id && from.at.is_none();
         if here && from_key == key && options.replace.is_none() && options.replace_tags.is_none() {
@@ -48,14 +49,14 @@ impl Session {
             ));
         }
         if here {
-            return self.change(Verb::Copy, Durability::Durable, |txn| {
+            return self.change_with(permit, Verb::Copy, Durability::Durable, |txn| {
                 let new = source(&txn.view, from_key, options)?;
                 copied(txn, key, new, options)
             });
         }
         self.borrowing(from, |lent| {
             let new = source(&lent.view, from_key, options)?;
-            self.change(Verb::Copy, Durability::Durable, |txn| {
+            self.change_with(permit, Verb::Copy, Durability::Durable, |txn| {
                 lent.require(&new.extents, &mut txn.meta);
                 txn.note = from.name.to_string();
                 copied(txn, key, new, options)

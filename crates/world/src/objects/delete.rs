@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::session::Session;
 use bytes::Bytes;
 use mw_meta::Durability;
+use mw_model::policy::Action;
 
 fn need_some_key(key: &[u8]) -> Result<()> {
     if key.is_empty() { Err(Error::invalid("a key has at least one byte")) } else { Ok(()) }
@@ -22,7 +23,8 @@ impl Session {
     /// `Precondition`, `NotFound` as the conditions say; `Invalid` for the empty key.
     pub fn delete(&self, key: &[u8], conditions: &Conditions) -> Result<bool> {
         need_some_key(key)?;
-        let existed = self.change(Verb::Delete, Durability::Durable, |txn| {
+        let permit = self.may(Action::DeleteObject, key)?;
+        let existed = self.change_with(permit, Verb::Delete, Durability::Durable, |txn| {
             conditions.hold(&txn.view, key)?;
             txn.path = Some(Bytes::copy_from_slice(key));
             txn.take_out(key)
@@ -35,14 +37,15 @@ impl Session {
     /// twice existed the first time.
     ///
     /// # Errors
-    /// Those of the commit, for all; `Invalid` for an empty key, for itself.
+    /// Those of the commit, for all; `Invalid` for an empty key and `Denied` for one that may not be deleted, for itself.
     pub fn delete_many(&self, keys: &[Bytes]) -> Result<Vec<Result<bool>>> {
-        let outcomes = self.change(Verb::Delete, Durability::Durable, |txn| {
+        let permit = self.may_delete()?;
+        let outcomes = self.change_with(permit, Verb::Delete, Durability::Durable, |txn| {
             let mut outcomes = Vec::with_capacity(keys.len());
             let mut gone = 0usize;
             for key in keys {
-                outcomes.push(match need_some_key(key) {
-                    Ok(()) => Ok(txn.take_out(key)?),
+                outcomes.push(match need_some_key(key).and_then(|()| self.may(Action::DeleteObject, key)) {
+                    Ok(_) => Ok(txn.take_out(key)?),
                     Err(e) => Err(e),
                 });
                 gone += usize::from(matches!(outcomes.last(), Some(Ok(true))));

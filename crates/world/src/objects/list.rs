@@ -12,6 +12,7 @@ use crate::session::Session;
 use crate::view::View;
 use bytes::Bytes;
 use mw_model::Ino;
+use mw_model::policy::Action;
 use mw_tree::Value;
 use std::collections::BTreeMap;
 
@@ -74,6 +75,7 @@ impl Session {
     /// # Errors
     /// The store failed.
     pub fn list(&self, request: &ListRequest) -> Result<Listing> {
+        self.may_list(Action::ListBucket, &request.prefix)?;
         let view = self.view();
         let (items, next) = page(&view, request)?;
         Ok(Listing { items: described(&view, items)?, next })

@@ -11,7 +11,6 @@ use super::stage::Staged;
 use super::upload::{ID, PAGE, Piece, place};
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
-use crate::principal::Role;
 use crate::record::{self, Extent};
 use crate::session::Session;
 use crate::store::Store;
@@ -19,6 +18,7 @@ use bytes::Bytes;
 use mw_meta::{Durability, Expect, Order};
 use mw_model::Hash;
 use mw_model::codec::{Reader, Writer};
+use mw_model::policy::Action;
 use mw_segments::BlobRef;
 use mw_tree::Value;
 
@@ -113,7 +113,8 @@ impl Session {
         etag: &str,
         checksums: Vec<Checksum>,
     ) -> Result<()> {
-        self.need_writable()?;
+        self.need_now()?;
+        self.may(Action::PutObject, key)?;
         need_number(number)?;
         let (_, record) = self.find_upload(key, upload)?;
         let whole = content.finish(self)?;
@@ -136,8 +137,9 @@ impl Session {
         upload: &str,
         number: u32,
     ) -> Result<PartInfo> {
-        self.need_writable()?;
-        from.need(Role::Reader)?;
+        self.need_now()?;
+        self.may(Action::PutObject, key)?;
+        from.may(Action::GetObject, from_key)?;
         need_number(number)?;
         let (_, record) = self.find_upload(key, upload)?;
         self.borrowing(from, |lent| {
@@ -187,6 +189,7 @@ impl Session {
     /// # Errors
     /// `NotFound`.
     pub fn parts(&self, key: &[u8], upload: &str, after: u32, limit: usize) -> Result<(Vec<PartInfo>, bool)> {
+        self.may(Action::ListMultipartUploadParts, key)?;
         self.find_upload(key, upload)?;
         let start = place(self.world.id, upload, Piece::Part, after.saturating_add(1));
         let end = place(self.world.id, upload, Piece::Content, 0);

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::session::Session;
 use bytes::Bytes;
 use mw_meta::Durability;
+use mw_model::policy::Action;
 
 /// What comes with the content of an object.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +46,8 @@ impl Session {
     /// `Invalid` for an empty key or one that is not UTF-8; `NameTooLong` over 1,024 bytes; `Precondition`, `NotFound` as the
     /// conditions say.
     pub fn put(&self, key: &[u8], content: Staged, options: &PutOptions) -> Result<ObjectInfo> {
-        self.need_writable()?;
+        self.need_now()?;
+        let permit = self.may(Action::PutObject, key)?;
         need_key(key)?;
         let whole = content.finish(self)?;
         let known = Known {
@@ -56,7 +58,7 @@ impl Session {
         };
         let asked = Attributes { mode: options.mode, uid: options.uid, gid: options.gid, mtime: options.mtime };
         let new = NewObject { extents: whole.extents, len: whole.len, known, asked, inherited: Attributes::default() };
-        self.change(Verb::Put, Durability::Durable, |txn| {
+        self.change_with(permit, Verb::Put, Durability::Durable, |txn| {
             options.conditions.hold(&txn.view, key)?;
             txn.path = Some(Bytes::copy_from_slice(key));
             Ok(txn.place(key, new)?.info(key))

@@ -8,6 +8,7 @@ use crate::store::Store;
 use crate::view::View;
 use bytes::Bytes;
 use mw_model::FileType;
+use mw_model::policy::Action;
 use std::sync::Arc;
 
 /// An object of one version, to read from.
@@ -24,6 +25,7 @@ impl Session {
     /// # Errors
     /// `NotFound`.
     pub fn head(&self, key: &[u8]) -> Result<ObjectInfo> {
+        self.may(Action::GetObject, key)?;
         Ok(need_object(&self.view(), key)?.info(key))
     }
 
@@ -33,6 +35,7 @@ impl Session {
     /// # Errors
     /// `NotFound`.
     pub fn get(&self, key: &[u8]) -> Result<Object> {
+        self.may(Action::GetObject, key)?;
         let view = self.view();
         let info = need_object(&view, key)?.info(key);
         Ok(Object { info, store: self.store.clone(), view })

@@ -44,7 +44,12 @@ impl Session {
     /// # Errors
     /// `Denied` below editor; `ReadOnly` for a version.
     pub fn stage(&self) -> Result<Staged> {
-        self.need_writable()?;
+        // For whom this depends on the key, the verb that takes the content asks.
+        if self.is_limited() {
+            self.need_now()?
+        } else {
+            self.need_writable()?
+        }
         self.world.count_left()?;
         Ok(Staged {
             store: self.store.clone(),

@@ -10,6 +10,7 @@ use crate::record::Entry;
 use crate::session::Session;
 use bytes::Bytes;
 use mw_meta::Durability;
+use mw_model::policy::Action;
 
 impl Session {
     /// Replaces an object's tags, durable on return. Content, entity tag and time of the last change stay.
@@ -17,7 +18,9 @@ impl Session {
     /// # Errors
     /// `NotFound`.
     pub fn set_tags(&self, key: &[u8], tags: Vec<(String, String)>) -> Result<()> {
-        self.change(Verb::Tag, Durability::Durable, |txn| {
+        let action = if tags.is_empty() { Action::DeleteObjectTagging } else { Action::PutObjectTagging };
+        let permit = self.may(action, key)?;
+        self.change_with(permit, Verb::Tag, Durability::Durable, |txn| {
             let Found { ino, mut inode, mut known } = need_object(&txn.view, key)?;
             known.meta.tags = tags;
             txn.put(known::key(ino), known.encode());
@@ -38,7 +41,10 @@ impl Session {
         if from.ends_with(b"/") || to.ends_with(b"/") {
             return Err(Error::invalid("a key that ends in / is a directory's; rename the directory"));
         }
-        self.change(Verb::Rename, Durability::Durable, |txn| {
+        self.may(Action::GetObject, from)?;
+        self.may(Action::DeleteObject, from)?;
+        let permit = self.may(Action::PutObject, to)?;
+        self.change_with(permit, Verb::Rename, Durability::Durable, |txn| {
             let mut found = need_object(&txn.view, from)?;
             if from == to {
                 return Ok(found.info(to));

@@ -9,12 +9,12 @@ use super::meta::{ChecksumAlgorithm, ObjectMeta};
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::mutate::require_key;
-use crate::principal::Role;
 use crate::record;
 use crate::session::Session;
 use bytes::Bytes;
 use mw_meta::{Batch, Durability, Expect, Order};
 use mw_model::codec::{Reader, Writer};
+use mw_model::policy::Action;
 use mw_model::{ErrorKind, WorldId};
 
 /// How an upload was begun.
@@ -107,7 +107,8 @@ impl Session {
     /// # Errors
     /// Those of [`Session::put`] for the key.
     pub fn create_upload(&self, key: &[u8], options: &UploadOptions) -> Result<String> {
-        self.need_writable()?;
+        self.need_now()?;
+        self.may(Action::PutObject, key)?;
         need_key(key)?;
         let created = self.store.env.now();
         let id = format!("{created:016x}{}", self.store.env.token(16));
@@ -133,12 +134,12 @@ impl Session {
     /// # Errors
     /// `NotFound`, also when the upload is of another key.
     pub fn upload(&self, key: &[u8], upload: &str) -> Result<UploadInfo> {
+        self.may(Action::ListMultipartUploadParts, key)?;
         Ok(self.find_upload(key, upload)?.0)
     }
 
-    /// Returns an upload and its record's bytes.
+    /// Returns an upload and its record's bytes; whether it may be seen was asked before.
     pub(crate) fn find_upload(&self, key: &[u8], id: &str) -> Result<(UploadInfo, Bytes)> {
-        self.need(Role::Reader)?;
         if id.len() != ID {
             return Err(no_upload(id));
         }
@@ -160,7 +161,7 @@ impl Session {
         after: Option<(Bytes, String)>,
         limit: usize,
     ) -> Result<(Vec<UploadInfo>, bool)> {
-        self.need(Role::Reader)?;
+        self.may_list(Action::ListBucketMultipartUploads, prefix)?;
         let (mut start, end) = layout::all_of(Tag::Upload, self.world.id);
         let head = start.len();
         let mut found = Vec::new();
@@ -189,7 +190,8 @@ impl Session {
     /// # Errors
     /// `NotFound`.
     pub fn abort_upload(&self, key: &[u8], upload: &str) -> Result<()> {
-        self.need_writable()?;
+        self.need_now()?;
+        self.may(Action::AbortMultipartUpload, key)?;
         let (_, value) = self.find_upload(key, upload)?;
         let head = self.world.head.lock();
         let mut batch = self.upload_batch();

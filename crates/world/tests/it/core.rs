@@ -185,7 +185,7 @@ fn a_scoped_key_reaches_its_world_and_nothing_else() {
     let rig = Rig::new();
     rig.create("base");
     rig.create("other");
-    let grants = vec![("base".to_owned(), Role::Editor)];
+    let grants = vec![mw_world::Grant::new("base", Role::Editor)];
     let key =
         rig.store.create_key(&rig.root, &KeyRequest { name: "k".into(), grants, ..Default::default() }).expect("made");
     let who = rig.store.principal(&key.id).expect("alive");

@@ -124,8 +124,11 @@ fn scenario(open: Opener) {
 /// A revoked key is dead, also in hands that hold it, and after every restart.
 fn keys(run: &Run) {
     let Life { store, root } = run.life();
-    let request =
-        KeyRequest { name: "k".into(), grants: vec![("other".to_owned(), Role::Reader)], ..KeyRequest::default() };
+    let request = KeyRequest {
+        name: "k".into(),
+        grants: vec![mw_world::Grant::new("other", Role::Reader)],
+        ..KeyRequest::default()
+    };
     let key = store.create_key(root, &request).expect("made");
     let who = store.principal(&key.id).expect("alive");
     assert!(store.session(&who, "other").expect("granted").attr(mw_model::Ino::ROOT).is_ok());

@@ -753,7 +753,7 @@ fn who_may() {
     let fork = rig.fork("base", "fork");
     put(&fork, "a", b"1");
     let session = |grants: &[(&str, Role)]| {
-        let grants = grants.iter().map(|(w, r)| ((*w).to_owned(), *r)).collect();
+        let grants = grants.iter().map(|(w, r)| mw_world::Grant::new(*w, *r)).collect();
         let request = KeyRequest { name: "k".into(), grants, ..KeyRequest::default() };
         let key = rig.store.create_key(&rig.root, &request).unwrap();
         rig.store.session(&rig.store.principal(&key.id).unwrap(), "fork").unwrap()

@@ -117,7 +117,7 @@ fn a_quota_outlives_a_restart_and_binds_admins() {
     let rig = rig.reopen();
     let w = rig.session("base");
     refused(try_put(&w, "b", &[2; 3 * KIB as usize]));
-    let grants = vec![("base".to_owned(), Role::Admin)];
+    let grants = vec![mw_world::Grant::new("base", Role::Admin)];
     let key = rig.store.create_key(&rig.root, &KeyRequest { name: "k".into(), grants, ..Default::default() }).unwrap();
     let admin = rig.store.session(&rig.store.principal(&key.id).unwrap(), "base").unwrap();
     assert_eq!(admin.quota().unwrap().0.bytes, Some(10 * KIB));

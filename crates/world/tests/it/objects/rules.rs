@@ -239,10 +239,8 @@ fn who_may_only_read_changes_nothing() {
     put(&w, "k", b"1");
     let request = mw_world::KeyRequest {
         name: "reader".to_owned(),
-        grants: vec![("base".to_owned(), Role::Reader)],
-        ttl: None,
-        run: None,
-        idempotency: None,
+        grants: vec![mw_world::Grant::new("base", Role::Reader)],
+        ..Default::default()
     };
     let key = rig.store.create_key(&rig.root, &request).expect("made");
     let who = rig.store.principal(&key.id).expect("alive");

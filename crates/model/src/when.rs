@@ -87,5 +87,43 @@ pub fn parse_basic(text: &str) -> Option<i64> {
     in_range.then(|| seconds(c))
 }
 
+/// Parses what a policy may write: `YYYY-MM-DDThh:mm:ssZ` (with or without a fraction), `YYYY-MM-DD`, or UNIX seconds. Returns UNIX
+/// nanoseconds, the last of them for what comes after; none for anything else, for a day that its month does not have, and for times
+/// before 1970.
+pub fn parse_instant(text: &str) -> Option<u64> {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if digits(text) {
+        return Some(text.parse::<u64>().ok()?.saturating_mul(1_000_000_000));
+    }
+    if !text.is_ascii() {
+        return None;
+    }
+    let (date, time) = match text.split_once('T') {
+        Some((date, time)) => (date, time.strip_suffix('Z')?),
+        None => (text, "00:00:00"),
+    };
+    let (clock, fraction) = match time.split_once('.') {
+        Some((clock, fraction)) if digits(fraction) && fraction.len() <= 9 => (clock, fraction),
+        Some(_) => return None,
+        None => (time, "0"),
+    };
+    let fields = |text: &str, mark: char, widths: [usize; 3]| -> Option<[u32; 3]> {
+        let parts: Vec<&str> = text.split(mark).collect();
+        let whole = parts.len() == 3 && parts.iter().zip(widths).all(|(p, n)| p.len() == n && digits(p));
+        let mut numbers = parts.iter().map(|p| p.parse().ok());
+        if whole { Some([numbers.next()??, numbers.next()??, numbers.next()??]) } else { None }
+    };
+    let [year, month, day] = fields(date, '-', [4, 2, 2])?;
+    let [hour, minute, second] = fields(clock, ':', [2, 2, 2])?;
+    let c = Civil { year: i64::from(year), month, day, hour, minute, second };
+    if !((1..=12).contains(&month) && day >= 1 && hour < 24 && minute < 60 && second < 60) {
+        return None;
+    }
+    let at = seconds(c);
+    // A day that is not in its month comes back as another one.
+    let nanos = format!("{fraction:0<9}").parse::<u64>().ok()?;
+    (civil(at) == c).then(|| u64::try_from(at).ok().map(|at| at.saturating_mul(1_000_000_000).saturating_add(nanos)))?
+}
+
 #[cfg(test)]
 mod tests;

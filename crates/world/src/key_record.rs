@@ -1,0 +1,178 @@
+//! A key as it is stored. FORMAT.md, *Key*.
+
+use crate::error::{Error, Result};
+use crate::power::{Held, Scope, Verbs};
+use crate::principal::Role;
+use crate::sealing::Kept;
+use bytes::Bytes;
+use mw_model::codec::{Reader, Writer};
+use mw_model::{Hash, WorldId};
+
+/// A key as it is stored.
+#[derive(Clone, PartialEq)]
+pub(crate) struct KeyRecord {
+    pub name: String,
+    pub secret: Kept,
+    pub root: bool,
+    pub grants: Vec<Held>,
+    pub created: u64,
+    pub expires: Option<u64>,
+    pub run: Option<String>,
+    /// The key that made it.
+    pub maker: String,
+    /// Counts the secrets that it had.
+    pub generation: u64,
+    /// How many worlds it may own that it forked from others; 0: it may not fork where it is not admin.
+    pub forks: u32,
+    /// The policies attached to it, by name.
+    pub policies: Vec<String>,
+    /// Its own policy, as JSON. Of a temporary key: what it is bounded by, beside its grants.
+    pub policy: Option<String>,
+    /// Of a temporary key: what it acts for.
+    pub acting: Option<Acting>,
+}
+
+/// What makes a key temporary.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Acting {
+    /// The key that it acts for.
+    pub parent: String,
+    /// The generation of that key's secret: with a new one the temporary key is dead.
+    pub generation: u64,
+    /// The hash of the session token that must come with it.
+    pub token: Hash,
+}
+
+fn role(n: u8) -> Result<Role> {
+    match n {
+        0 => Ok(Role::Reader),
+        1 => Ok(Role::Editor),
+        2 => Ok(Role::Admin),
+        n => Err(Error::corrupt(format!("role {n} is unknown"))),
+    }
+}
+
+fn some(text: &str) -> Option<String> {
+    Some(text.to_owned()).filter(|t| !t.is_empty())
+}
+
+impl KeyRecord {
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut w = Writer::new();
+        w.u8(2).str(&self.name);
+        match &self.secret {
+            Kept::Plain(secret) => w.u8(0).str(secret),
+            Kept::Sealed(sealed) => w.u8(1).bytes(sealed),
+        };
+        w.u8(u8::from(self.root)).var(self.created).var(self.expires.unwrap_or(0));
+        w.str(self.run.as_deref().unwrap_or("")).str(&self.maker).var(self.generation).var(u64::from(self.forks));
+        w.var(self.grants.len() as u64);
+        for held in &self.grants {
+            match held.scope {
+                Scope::Everything => w.u8(0),
+                Scope::World(id) => w.u8(1).u64(id.0),
+            };
+            w.u8(held.role as u8).u8(held.verbs.0).bytes(&held.prefix);
+        }
+        w.var(self.policies.len() as u64);
+        for name in &self.policies {
+            w.str(name);
+        }
+        w.str(self.policy.as_deref().unwrap_or(""));
+        match &self.acting {
+            None => w.u8(0),
+            Some(acting) => w.u8(1).str(&acting.parent).var(acting.generation).hash(&acting.token),
+        };
+        w.0.into()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut r = Reader::new(bytes);
+        match r.u8()? {
+            1 => Self::first_form(&mut r),
+            2 => Self::second_form(&mut r),
+            n => Err(Error::corrupt(format!("a key's record has version {n}; a newer mw wrote it"))),
+        }
+    }
+
+    /// The form of the first release: the secret readable, grants on whole worlds alone.
+    fn first_form(r: &mut Reader<'_>) -> Result<Self> {
+        let (name, secret) = (r.str()?.to_owned(), Kept::Plain(r.str()?.to_owned()));
+        let (root, created) = (r.u8()? == 1, r.var()?);
+        let expires = Some(r.var()?).filter(|t| *t != 0);
+        let run = some(r.str()?);
+        let maker = r.str()?.to_owned();
+        let mut grants = Vec::new();
+        for _ in 0..r.var()? {
+            let scope = if r.u8()? == 0 { Scope::Everything } else { Scope::World(WorldId(r.u64()?)) };
+            grants.push(Held { scope, role: role(r.u8()?)?, verbs: Verbs::ALL, prefix: Bytes::new() });
+        }
+        r.end()?;
+        let (policies, policy, acting) = (Vec::new(), None, None);
+        let (generation, forks) = (0, 0);
+        Ok(Self {
+            name,
+            secret,
+            root,
+            grants,
+            created,
+            expires,
+            run,
+            maker,
+            generation,
+            forks,
+            policies,
+            policy,
+            acting,
+        })
+    }
+
+    fn second_form(r: &mut Reader<'_>) -> Result<Self> {
+        let name = r.str()?.to_owned();
+        let secret = match r.u8()? {
+            0 => Kept::Plain(r.str()?.to_owned()),
+            _ => Kept::Sealed(Bytes::copy_from_slice(r.bytes()?)),
+        };
+        let (root, created) = (r.u8()? == 1, r.var()?);
+        let expires = Some(r.var()?).filter(|t| *t != 0);
+        let run = some(r.str()?);
+        let maker = r.str()?.to_owned();
+        let (generation, forks) = (r.var()?, r.var32()?);
+        let mut grants = Vec::new();
+        for _ in 0..r.var()? {
+            let scope = if r.u8()? == 0 { Scope::Everything } else { Scope::World(WorldId(r.u64()?)) };
+            let (role, verbs) = (role(r.u8()?)?, Verbs(r.u8()?));
+            grants.push(Held { scope, role, verbs, prefix: Bytes::copy_from_slice(r.bytes()?) });
+        }
+        let mut policies = Vec::new();
+        for _ in 0..r.var()? {
+            policies.push(r.str()?.to_owned());
+        }
+        let policy = some(r.str()?);
+        let acting = match r.u8()? {
+            0 => None,
+            _ => {
+                let (parent, generation) = (r.str()?.to_owned(), r.var()?);
+                let mut token = Hash::default();
+                token.0.copy_from_slice(r.take(32)?);
+                Some(Acting { parent, generation, token })
+            }
+        };
+        r.end()?;
+        Ok(Self {
+            name,
+            secret,
+            root,
+            grants,
+            created,
+            expires,
+            run,
+            maker,
+            generation,
+            forks,
+            policies,
+            policy,
+            acting,
+        })
+    }
+}
