@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 /// The edits of a fold, and how to take back the joins of each file.
 struct Plan {
     edits: BTreeMap<Bytes, Option<Value>>,
-    joins: BTreeMap<Ino, Vec<(Bytes, Option<Value>)>>,
+    joins: BTreeMap<Ino, Vec<(Bytes, Extent)>>,
 }
 
 impl Store {
@@ -79,7 +79,10 @@ impl Store {
                 return self.commit_fold(world, &mut head, folded, target, state_bytes);
             }
             drop(head);
-            let mut back: Vec<_> = late.iter().flat_map(|ino| plan.joins[ino].iter().cloned()).collect();
+            let mut back = Vec::new();
+            for (key, extent) in late.iter().flat_map(|ino| &plan.joins[ino]) {
+                back.push((key.clone(), Some(self.settled(world, extent)?.encode())));
+            }
             back.sort_by(|a, b| a.0.cmp(&b.0));
             folded = self.tree.edit(&folded, &world.salt, world.owner, &back)?;
             self.segments.sync()?;
@@ -142,18 +145,23 @@ impl Store {
         Ok(plan)
     }
 
+    /// Returns an extent as the tree can hold it: riding content that is not tiny in a blob.
+    fn settled(&self, world: &World, extent: &Extent) -> Result<Extent> {
+        let mut extent = extent.clone();
+        if let Locator::Inline(bytes) = &extent.piece.locator
+            && bytes.len() > STAY
+        {
+            extent.piece = self.content.store(world.owner, bytes)?;
+        }
+        Ok(extent)
+    }
+
     /// Gives one run of riding extents its place.
     fn place(&self, world: &World, run: &mut Vec<(Ino, u64, Bytes, Extent)>, plan: &mut Plan) -> Result<()> {
         let run = std::mem::take(run);
         let Some((ino, _, first, head)) = run.first() else { return Ok(()) };
         if let [(_, _, key, extent)] = &run[..] {
-            let mut extent = extent.clone();
-            if let Locator::Inline(bytes) = &extent.piece.locator
-                && bytes.len() > STAY
-            {
-                extent.piece = self.content.store(world.owner, bytes)?;
-            }
-            plan.edits.insert(key.clone(), Some(extent.encode()));
+            plan.edits.insert(key.clone(), Some(self.settled(world, extent)?.encode()));
             return Ok(());
         }
         let mut joined = Vec::new();
@@ -169,7 +177,7 @@ impl Store {
         let undo = plan.joins.entry(*ino).or_default();
         let mut offset = 0;
         for (i, (_, _, key, extent)) in run.iter().enumerate() {
-            undo.push((key.clone(), Some(apart(extent, outer, offset).encode())));
+            undo.push((key.clone(), apart(extent, outer, offset)));
             offset += extent.len;
             if i > 0 {
                 plan.edits.insert(key.clone(), None);
@@ -195,7 +203,7 @@ fn apart(extent: &Extent, outer: Option<BlobRef>, offset: u32) -> Extent {
 }
 
 /// Returns the files that were joined and whose extents were changed since.
-fn changed_files(overlay: &Overlay, joins: &BTreeMap<Ino, Vec<(Bytes, Option<Value>)>>) -> Result<BTreeSet<Ino>> {
+fn changed_files(overlay: &Overlay, joins: &BTreeMap<Ino, Vec<(Bytes, Extent)>>) -> Result<BTreeSet<Ino>> {
     let mut late = BTreeSet::new();
     if joins.len() < overlay.len() {
         for ino in joins.keys() {
@@ -214,3 +222,6 @@ fn changed_files(overlay: &Overlay, joins: &BTreeMap<Ino, Vec<(Bytes, Option<Val
     }
     Ok(late)
 }
+
+#[cfg(test)]
+mod tests;
