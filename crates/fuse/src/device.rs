@@ -3,6 +3,10 @@
 //! fuser can mount too, but its unmount asks the device whether it is still mounted and takes "disconnected" for yes, so that
 //! it could unmount whatever stands at the same place next; and it cannot unmount lazily. So we mount and hand it the device.
 
+mod tree;
+
+pub(crate) use tree::{Tree, attach, beneath, detached};
+
 use crate::error::{Error, Result};
 use mw_model::ErrorKind;
 use rustix::io::Errno;
@@ -80,7 +84,7 @@ fn mount_directly(plan: &Plan<'_>) -> Result<Option<OwnedFd>> {
     }
     let data =
         CString::new(data).map_err(|e| Error::new(ErrorKind::Invalid, format!("a mount option contains NUL: {e}")))?;
-    let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+    let mut flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME;
     if plan.read_only {
         flags |= MountFlags::RDONLY;
     }
@@ -99,7 +103,7 @@ fn mount_with_helper(plan: &Plan<'_>) -> Result<OwnedFd> {
     let (ours, its) = UnixStream::pair().map_err(failed)?;
     // A comma would end the option.
     let source = plan.source.replace('\\', "\\\\").replace(',', "\\,");
-    let mut options = format!("default_permissions,nosuid,nodev,fsname={source},subtype={SUBTYPE}");
+    let mut options = format!("default_permissions,nosuid,nodev,noatime,fsname={source},subtype={SUBTYPE}");
     for (wanted, option) in [(plan.read_only, ",ro"), (plan.allow_other, ",allow_other")] {
         if wanted {
             options.push_str(option);

@@ -3,6 +3,7 @@
 //! The verbs are in `door/`, a file for each family. A verb knows no request and no reply; it takes values and gives values
 //! or an errno. Nothing here may block on a notification (see the crate's header).
 
+mod barrier;
 mod content;
 mod dirs;
 mod names;
@@ -11,7 +12,7 @@ mod xattrs;
 
 pub(crate) use content::{Resize, Write, Wrote};
 pub(crate) use dirs::OpenDir;
-pub(crate) use names::{New, passage_of_open};
+pub(crate) use names::New;
 
 use self::retries::Retries;
 use crate::epochs::Epochs;
@@ -20,6 +21,7 @@ use crate::gate::{Gate, Pass, Passage};
 use crate::known::{Known, Opens};
 use crate::notify::{Kernel, Notice, Notices};
 use crate::ticket::{Ticket, collect};
+use crate::unsynced::Unsynced;
 use crate::{attr, device};
 use fuser::{Errno, FileAttr};
 use mw_model::{Attr, Ino};
@@ -28,7 +30,7 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -63,6 +65,9 @@ pub(crate) struct Door {
     pub(crate) owed: Mutex<Vec<Arc<Ticket>>>,
     kernel: OnceLock<Kernel>,
     names_expire: AtomicBool,
+    pub(crate) unsynced: Unsynced,
+    /// The process that waits for writes to end, 0 for none.
+    pub(crate) barrier: AtomicU32,
     dirs: Mutex<HashMap<u64, Arc<OpenDir>>>,
     last_dir: AtomicU64,
     gone: AtomicBool,
@@ -84,10 +89,12 @@ impl Door {
             epochs: Epochs::default(),
             retries: Retries::default(),
             gate: Arc::default(),
-            notices: Arc::new(Notices::new(env)),
+            notices: Arc::new(Notices::new(env.clone())),
             owed: Mutex::default(),
             kernel: OnceLock::new(),
             names_expire: AtomicBool::new(false),
+            unsynced: Unsynced::new(env),
+            barrier: AtomicU32::new(0),
             dirs: Mutex::default(),
             last_dir: AtomicU64::new(0),
             gone: AtomicBool::new(false),

@@ -4,8 +4,9 @@
 //! keeps them among the programs of this machine. `access` is never asked, because the kernel checks permissions itself.
 
 use crate::attr::{absent, file_attr, kind, kind_of_mode, set_time};
-use crate::door::{Door, New, Refuse, Resize, Write, Wrote, passage_of_open};
+use crate::door::{Door, New, Refuse, Resize, Write, Wrote};
 use crate::gate::Passage;
+use crate::pieces::{MAX_WRITE, Piece};
 use bytes::Bytes;
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
@@ -22,8 +23,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// The largest write of one request.
-const MAX_WRITE: u32 = 1 << 20;
 /// Inode numbers are never used again, so one generation is enough.
 const GENERATION: Generation = Generation(0);
 /// What `statfs` counts in.
@@ -74,6 +73,14 @@ fn entry(door: &Door, reply: ReplyEntry, parent: u64, since: u64, attr: &Attr) {
     reply.entry_with_ttls(&door.keep_attr(attr.ino.0, since), &door.keep_name(parent, since), &told, GENERATION);
 }
 
+/// Answers with what was made and is open.
+fn created(door: &Door, reply: ReplyCreate, parent: u64, since: u64, flags: i32, attr: &Attr) {
+    let ino = attr.ino.0;
+    let told = door.introduce(parent, attr);
+    let keep = door.keep_attr(ino, since).min(door.keep_name(parent, since));
+    reply.created(&keep, &told, GENERATION, FileHandle(0), open_flags(door, ino, since, flags));
+}
+
 fn empty(_: &Door, reply: ReplyEmpty, (): ()) {
     reply.ok();
 }
@@ -108,14 +115,17 @@ fn sized(reply: ReplyXattr, size: u32, value: &[u8]) {
 
 impl Filesystem for Requests {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // One by one: each is worth having alone, and an old kernel lacks some.
+        // One by one: each is worth having alone, and an old kernel lacks some. Not FUSE_ATOMIC_O_TRUNC: with it, opening a running
+        // program with O_RDONLY | O_TRUNC empties it before the kernel says ETXTBSY. Not FUSE_ASYNC_DIO: the pieces of a direct
+        // write would come in any order.
         for wanted in [
-            InitFlags::FUSE_ATOMIC_O_TRUNC,
             InitFlags::FUSE_DO_READDIRPLUS,
             InitFlags::FUSE_READDIRPLUS_AUTO,
             InitFlags::FUSE_PARALLEL_DIROPS,
-            InitFlags::FUSE_ASYNC_DIO,
             InitFlags::FUSE_CACHE_SYMLINKS,
+            // A directory's default access control list stands in for the umask, so we apply either.
+            InitFlags::FUSE_POSIX_ACL,
+            InitFlags::FUSE_DONT_MASK,
             // What is opened to append can be mapped all the same.
             InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
             // We take setuid and setgid away ourselves; otherwise the kernel asks for an attribute before every write.
@@ -180,6 +190,7 @@ impl Filesystem for Requests {
         reply: ReplyAttr,
     ) {
         let since = self.0.epochs.now();
+        self.0.gate.ended(ino.0);
         let (atime, mtime) = (atime.map(set_time), mtime.map(set_time));
         let change = Resize { mode, owner, group, size, atime, mtime, uid: req.uid() };
         // The kernel holds page writing up while a file is cut; attributes alone it does not.
@@ -198,14 +209,14 @@ impl Filesystem for Requests {
         self.0.ask(reply, |door| door.read_link(ino.0), |_, reply, target| reply.data(&target));
     }
 
-    fn mknod(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, rdev: u32, reply: ReplyEntry) {
+    fn mknod(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, rdev: u32, reply: ReplyEntry) {
         let Some(kind) = kind_of_mode(mode) else { return reply.error(Errno::EINVAL) };
-        let new = New { rdev, ..new(req, parent, name, kind, mode) };
+        let new = New { rdev, umask, ..new(req, parent, name, kind, mode) };
         self.make(new, reply);
     }
 
-    fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, reply: ReplyEntry) {
-        self.make(new(req, parent, name, FileType::Directory, mode), reply);
+    fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
+        self.make(New { umask, ..new(req, parent, name, FileType::Directory, mode) }, reply);
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -250,17 +261,13 @@ impl Filesystem for Requests {
         );
     }
 
-    fn open(&self, req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let since = self.0.epochs.now();
-        let uid = req.uid();
-        let open = move |door: &Door| door.open(ino.0, flags.0, uid);
-        let answer = move |door: &Door, reply: ReplyOpen, ()| {
-            reply.opened(FileHandle(0), open_flags(door, ino.0, since, flags.0));
-        };
-        match passage_of_open(flags.0) {
-            Some(passage) => self.0.change(passage, reply, open, answer),
-            None => self.0.ask(reply, open, answer),
-        }
+        self.0.ask(
+            reply,
+            |door| door.open(ino.0, flags.0),
+            |door, reply, ()| reply.opened(FileHandle(0), open_flags(door, ino.0, since, flags.0)),
+        );
     }
 
     fn read(
@@ -279,7 +286,7 @@ impl Filesystem for Requests {
 
     fn write(
         &self,
-        _: &Request,
+        req: &Request,
         ino: INodeNo,
         _: FileHandle,
         offset: u64,
@@ -292,12 +299,20 @@ impl Filesystem for Requests {
         // The flags of mapped pages are those of any descriptor that the kernel found, so they say nothing.
         let mapped = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let flags = OFlags::from_bits_retain(flags.0 as u32);
+        let piece = (!mapped).then(|| Piece {
+            ino: ino.0,
+            task: req.pid(),
+            offset,
+            len: data.len() as u64,
+            direct: flags.intersects(OFlags::APPEND | OFlags::DIRECT),
+        });
         let write = Write {
             ino: ino.0,
             offset,
             append: !mapped && flags.contains(OFlags::APPEND),
             sync: !mapped && flags.intersects(OFlags::SYNC | OFlags::DSYNC),
             kill: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
+            piece,
         };
         let answer = move |door: &Door, reply: ReplyWrite, wrote: Wrote| {
             reply.written(wrote.len);
@@ -305,12 +320,17 @@ impl Filesystem for Requests {
                 door.correct(ino.0);
             }
         };
-        match self.0.gate.enter(Passage::Content) {
+        let passage = if mapped { Passage::Page } else { Passage::Content };
+        let pass = match &piece {
+            Some(piece) => self.0.gate.enter_write(piece),
+            None => self.0.gate.enter(passage),
+        };
+        match pass {
             Some(pass) => self.0.perform(pass, reply, |door| door.write(&write, data), answer),
             None => {
                 // Only what waits for a fork is copied.
                 let (door, data) = (self.0.clone(), data.to_vec());
-                self.0.gate.park(Passage::Content, move |pass| {
+                self.0.gate.park_write(passage, piece, move |pass| {
                     door.perform(pass, reply, |door| door.write(&write, &data), answer);
                 });
             }
@@ -339,7 +359,11 @@ impl Filesystem for Requests {
         self.0.ask(reply, close, empty);
     }
 
-    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+    fn fsync(&self, req: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.0.gate.ended(ino.0);
+        if self.0.is_barrier(req.pid()) {
+            return reply.ok();
+        }
         self.0.ask(reply, Door::sync, empty);
     }
 
@@ -418,6 +442,7 @@ impl Filesystem for Requests {
     }
 
     fn setxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, value: &[u8], flags: i32, _: u32, reply: ReplyEmpty) {
+        self.0.gate.ended(ino.0);
         let (name, value) = (owned(name), Bytes::copy_from_slice(value));
         self.0.change(Passage::Name, reply, move |door| door.set_xattr(ino.0, &name, &value, flags), empty);
     }
@@ -436,15 +461,30 @@ impl Filesystem for Requests {
         self.0.change(Passage::Name, reply, move |door| door.remove_xattr(ino.0, &name), empty);
     }
 
-    fn create(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, flags: i32, reply: ReplyCreate) {
+    fn create(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
         let since = self.0.epochs.now();
-        let new = new(req, parent, name, FileType::File, mode);
+        let new = New { umask, ..new(req, parent, name, FileType::File, mode) };
         let create = move |door: &Door| door.create(new, flags);
         self.0.change(Passage::Name, reply, create, move |door, reply, attr| {
-            let ino = attr.ino.0;
-            let told = door.introduce(parent.0, &attr);
-            let keep = door.keep_attr(ino, since).min(door.keep_name(parent.0, since));
-            reply.created(&keep, &told, GENERATION, FileHandle(0), open_flags(door, ino, since, flags));
+            created(door, reply, parent.0, since, flags, &attr)
+        });
+    }
+
+    fn tmpfile(&self, req: &Request, parent: INodeNo, mode: u32, umask: u32, flags: i32, reply: ReplyCreate) {
+        let since = self.0.epochs.now();
+        let new = New { umask, ..new(req, parent, OsStr::new(""), FileType::File, mode) };
+        let make = move |door: &Door| door.make_unnamed(new, flags);
+        self.0.change(Passage::Name, reply, make, move |door, reply, attr| {
+            created(door, reply, parent.0, since, flags, &attr)
         });
     }
 
@@ -478,7 +518,7 @@ impl Filesystem for Requests {
 
     fn fallocate(
         &self,
-        _: &Request,
+        req: &Request,
         ino: INodeNo,
         _: FileHandle,
         offset: u64,
@@ -486,7 +526,9 @@ impl Filesystem for Requests {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        self.0.change(Passage::Content, reply, move |door| door.allocate(ino.0, offset, length, mode), empty);
+        self.0.gate.ended(ino.0);
+        let uid = req.uid();
+        self.0.change(Passage::Content, reply, move |door| door.allocate(ino.0, offset, length, mode, uid), empty);
     }
 
     fn lseek(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
@@ -495,7 +537,7 @@ impl Filesystem for Requests {
 
     fn copy_file_range(
         &self,
-        _: &Request,
+        req: &Request,
         from: INodeNo,
         _: FileHandle,
         from_offset: u64,
@@ -506,7 +548,9 @@ impl Filesystem for Requests {
         _: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        let copy = move |door: &Door| door.copy((from.0, from_offset), (to.0, to_offset), len);
+        self.0.gate.ended(to.0);
+        let uid = req.uid();
+        let copy = move |door: &Door| door.copy((from.0, from_offset), (to.0, to_offset), len, uid);
         self.0.change(Passage::Content, reply, copy, |_, reply, done| reply.written(done));
     }
 }
@@ -518,6 +562,7 @@ fn new(req: &Request, parent: INodeNo, name: &OsStr, kind: FileType, mode: u32) 
         name: owned(name),
         kind,
         mode,
+        umask: 0,
         uid: req.uid(),
         gid: req.gid(),
         rdev: 0,

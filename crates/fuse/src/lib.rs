@@ -7,8 +7,9 @@
 //!
 //! - **Within one mount** the kernel's caches are exact: there is no write-back cache, every `write` has reached the store
 //!   when it returns, and an append goes to the end that the store knows, not the one that the kernel remembers.
-//! - **One `write` is one change** when it is an append of less than a MiB, or starts and ends at pages. Other writes
-//!   may arrive in pieces, cut at a page or at a MiB, and a fork can fall between two pieces: it has a prefix, in order.
+//! - **A fork has all of a `write` or nothing.** The kernel sends large and unaligned writes in pieces, cut at a page or at a
+//!   MiB; the gate closes between two writes, never between two pieces ([`pieces`]). An append of up to a MiB is one change
+//!   also for other mounts and for history.
 //! - **A change through another door** (S3, the command line) has been made known to the kernel of every mount before that
 //!   door's call returns: a later `open`, `stat`, `read` or listing sees it. A door waits at most ten seconds for a mount.
 //! - **A change through another mount** likewise: the answer to the program that made it is held back until the other
@@ -38,7 +39,7 @@
 //!
 //! - [`mount`]: making and ending a mount; [`device`]: the system calls for it; [`stale`]: mounts whose server died;
 //! - [`kernel`]: decoding requests; [`door`]: the state of one mount and its verbs, a file for each family;
-//! - [`gate`]: holding changes while a fork is taken; [`listener`]: what the world tells a mount;
+//! - [`gate`]: holding changes while a fork is taken; [`pieces`]: which write is not whole yet; [`listener`]: what the world tells a mount;
 //! - [`notify`], [`ticket`]: telling the kernel; [`known`], [`epochs`]: what the kernel knows, and since when;
 //! - [`errors`]: the one table from error kinds to errno; [`attr`]: attributes and times.
 
@@ -54,9 +55,11 @@ mod known;
 mod listener;
 mod mount;
 mod notify;
+mod pieces;
 mod stale;
 mod ticket;
+mod unsynced;
 
 pub use error::{Error, Result};
-pub use mount::{Mount, MountOptions, mount};
+pub use mount::{Mount, MountOptions, mount, switch};
 pub use stale::clear_stale;

@@ -63,7 +63,7 @@ impl Listener for Ear {
 
     fn hold(&self) {
         if let Some(door) = self.0.upgrade() {
-            door.gate.hold();
+            door.hold();
         }
     }
 

@@ -1,6 +1,6 @@
 //! Making a mount, and ending it.
 
-use crate::device::{self, Plan};
+use crate::device::{self, Plan, Tree};
 use crate::door::Door;
 use crate::error::{Error, Result};
 use crate::kernel::Requests;
@@ -8,7 +8,7 @@ use crate::listener::Ear;
 use crate::notify::Kernel;
 use crate::stale::{clear_stale, find, place};
 use fuser::{BackgroundSession, Config, SessionACL};
-use mw_model::ErrorKind;
+use mw_model::{ErrorKind, Version};
 use mw_world::{Role, Session};
 use parking_lot::Mutex;
 use std::fs::File;
@@ -63,19 +63,12 @@ pub fn mount(session: Session, dir: &Path, options: &MountOptions) -> Result<Mou
         ));
     }
     check(&dir)?;
-    let origin = session.store().env().random() | 1;
-    let session = session.with_origin(origin);
-    let name = if options.name.is_empty() { session.name().as_str() } else { &options.name };
-    let plan = Plan {
-        dir: &dir,
-        source: &format!("manyworlds:{name}"),
-        read_only: options.read_only || session.version().is_some() || !session.allows(Role::Editor),
-        allow_other: options.allow_other || rustix::process::geteuid().is_root(),
-    };
-    let door = Door::new(session, dir.clone());
+    let ready = Ready::new(session, &dir, options);
+    let plan = ready.plan();
     let fd = device::mount(&plan)?;
-    match serve(&door, fd, &plan, options, origin) {
-        Ok(server) => Ok(Mount { door, dir, server: Mutex::new(Some(server)) }),
+    let stat = || rustix::fs::stat(&dir);
+    match serve(&ready, fd, &plan, &stat, options) {
+        Ok(server) => Ok(ready.served(server)),
         Err(e) => {
             // Nobody answers there: a program that looked would hang.
             if let Err(e) = device::unmount(&dir, true) {
@@ -83,6 +76,66 @@ pub fn mount(session: Session, dir: &Path, options: &MountOptions) -> Result<Mou
             }
             Err(e)
         }
+    }
+}
+
+/// Mounts `session` where `old` is, and takes `old` away lazily: who has files of it open, or works in it, keeps it. Whoever
+/// looks finds the one or the other and never the bare directory, as root on Linux 6.5 and later; elsewhere there is a gap.
+///
+/// # Errors
+/// Those of [`mount`]; `old` then stays.
+pub fn switch(session: Session, old: &Mount, options: &MountOptions) -> Result<Mount> {
+    let dir = old.dir.clone();
+    let ready = Ready::new(session, &dir, options);
+    let plan = ready.plan();
+    let Some(Tree { device, root }) = device::detached(&plan)? else {
+        old.unmount(true)?;
+        return mount(ready.door.session.clone(), &dir, options);
+    };
+    let stat = || rustix::fs::statat(&root, "", rustix::fs::AtFlags::EMPTY_PATH);
+    // When this or what follows fails, the mount that is nowhere goes with its last descriptor.
+    let server = serve(&ready, device, &plan, &stat, options)?;
+    if device::beneath(&root, &dir)? {
+        old.unmount(true)?;
+    } else {
+        old.unmount(true)?;
+        device::attach(&root, &dir)?;
+    }
+    Ok(ready.served(server))
+}
+
+/// A door before anybody can knock.
+struct Ready {
+    door: Arc<Door>,
+    dir: PathBuf,
+    source: String,
+    read_only: bool,
+    allow_other: bool,
+    origin: u64,
+}
+
+impl Ready {
+    fn new(session: Session, dir: &Path, options: &MountOptions) -> Self {
+        let origin = session.store().env().random() | 1;
+        let session = session.with_origin(origin);
+        let name = if options.name.is_empty() { session.name().as_str() } else { &options.name };
+        Self {
+            source: format!("manyworlds:{name}"),
+            read_only: options.read_only || session.version().is_some() || !session.allows(Role::Editor),
+            allow_other: options.allow_other || rustix::process::geteuid().is_root(),
+            door: Door::new(session, dir.to_owned()),
+            dir: dir.to_owned(),
+            origin,
+        }
+    }
+
+    fn plan(&self) -> Plan<'_> {
+        let (read_only, allow_other) = (self.read_only, self.allow_other);
+        Plan { dir: &self.dir, source: &self.source, read_only, allow_other }
+    }
+
+    fn served(self, server: BackgroundSession) -> Mount {
+        Mount { door: self.door, dir: self.dir, server: Mutex::new(Some(server)) }
     }
 }
 
@@ -97,12 +150,13 @@ fn check(dir: &Path) -> Result<()> {
 
 /// Shakes hands with the kernel and starts the threads.
 fn serve(
-    door: &Arc<Door>,
+    ready: &Ready,
     fd: std::os::fd::OwnedFd,
     plan: &Plan<'_>,
+    stat: &dyn Fn() -> rustix::io::Result<rustix::fs::Stat>,
     options: &MountOptions,
-    origin: u64,
 ) -> Result<BackgroundSession> {
+    let door = &ready.door;
     let failed = |e| Error::io(format!("the kernel does not talk to the mount at {}", plan.dir.display()), e);
     let device = File::from(fd.try_clone().map_err(failed)?);
     let mut config = Config::default();
@@ -111,20 +165,19 @@ fn serve(
     let acl = if plan.allow_other { SessionACL::All } else { SessionACL::Owner };
     let session = fuser::Session::from_fd(Requests(door.clone()), fd, acl, config).map_err(failed)?;
     // Before the first request is read, so that nothing is cached that we would not hear of.
-    let subscription = door.session.subscribe(origin, Arc::new(Ear(Arc::downgrade(door))));
+    let subscription = door.session.subscribe(ready.origin, Arc::new(Ear(Arc::downgrade(door))));
     door.connect(Kernel::new(session.notifier(), device), subscription);
     let server = session.spawn().map_err(failed)?;
     // The kernel begins with a root without permissions, and would keep it so if a notification crossed the first answer: the
     // first program, when it is not root's, would be refused. So the first question is ours, before any notification.
-    rustix::fs::stat(plan.dir).map_err(|e| failed(e.into()))?;
+    let root = stat().map_err(|e| failed(e.into()))?;
     let teller = door.clone();
     std::thread::Builder::new()
         .name("mw-fuse-notify".into())
         .spawn(move || teller.notices.run(|notice| teller.tell(notice)))
         .map_err(failed)?;
-    if let Ok(Some(number)) = find(plan.dir) {
-        device::widen_read_ahead(&number);
-    }
+    let (major, minor) = (rustix::fs::major(root.st_dev), rustix::fs::minor(root.st_dev));
+    device::widen_read_ahead(&format!("{major}:{minor}"));
     Ok(server)
 }
 
@@ -148,6 +201,17 @@ impl Mount {
         &self.dir
     }
 
+    /// Returns the version that it shows: of the world's last change, or the instant.
+    pub fn version(&self) -> Version {
+        self.door.session.shown()
+    }
+
+    /// Returns at most how many bytes a power cut could still take of what was written through this mount: those of the last two
+    /// seconds that no fsync covers.
+    pub fn unsynced(&self) -> u64 {
+        self.door.unsynced.bytes()
+    }
+
     /// Returns the name of the world.
     pub fn world(&self) -> &str {
         &self.door.world
@@ -165,9 +229,11 @@ impl Mount {
     pub fn join(&self) -> Result<()> {
         let server = self.server.lock().take();
         match server {
-            Some(server) => {
-                server.join().map_err(|e| Error::io(format!("the mount at {} failed", self.dir.display()), e))
-            }
+            Some(server) => match server.join() {
+                // A request that was being read when the kernel let go.
+                Err(e) if e.kind() == std::io::ErrorKind::ConnectionAborted => Ok(()),
+                ended => ended.map_err(|e| Error::io(format!("the mount at {} failed", self.dir.display()), e)),
+            },
             None => {
                 self.door.wait_end(None);
                 Ok(())

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 /// The table of mounts.
 pub trait MountHost: Send + Sync {
-    /// Mounts and returns when the mount answers. Asking again for what is mounted there already changes nothing.
+    /// Mounts and returns when the mount answers. Asking again for what is mounted there already changes nothing. With `switch`, it
+    /// takes the place of what is mounted there.
     ///
     /// # Errors
     /// `Busy` when something else is mounted there; `NotFound` or `NotDirectory` about the directory; `Unsupported` where

@@ -3,6 +3,7 @@
 //! Names: a directory's entry is `name/`, anything else's is `name`. The mount shows the directory where both exist; the
 //! object behind it stays, and appears again when the directory goes.
 
+mod acl;
 mod attr;
 mod dir;
 mod io;

@@ -65,6 +65,11 @@ impl Session {
         &self.store
     }
 
+    /// Returns the version that is read: that of the last change, or the instant.
+    pub fn shown(&self) -> Version {
+        self.view().time
+    }
+
     /// Returns the instant of a read-only session.
     pub fn version(&self) -> Option<Version> {
         self.at.as_ref().map(|view| view.time)

@@ -10,7 +10,7 @@ use crate::store::Store;
 use crate::view::{self, View};
 use crate::world::World;
 use bytes::Bytes;
-use mw_model::{ErrorKind, Ino, Version};
+use mw_model::{ErrorKind, FileType, Ino, Version};
 use mw_tree::{Root, Value};
 use std::collections::BTreeMap;
 
@@ -161,8 +161,10 @@ impl<'a> Txn<'a> {
     /// Takes one name from an inode: without a last name it goes, or becomes an orphan while somebody has it open.
     pub(crate) fn unlink_inode(&mut self, ino: Ino) -> Result<()> {
         let Some(mut inode) = self.view.find_inode(ino)? else { return Ok(()) };
-        let names = if inode.kind == mw_model::FileType::Directory { 0 } else { inode.nlink.saturating_sub(1) };
-        if names > 0 || self.in_use(ino) {
+        let names = if inode.kind == FileType::Directory { 0 } else { inode.nlink.saturating_sub(1) };
+        // Pipes, sockets and devices are opened, and directories worked in, without a word to the store.
+        let unseen = !matches!(inode.kind, FileType::File | FileType::Symlink) && self.world.kept_for_mounts(ino);
+        if names > 0 || self.in_use(ino) || unseen {
             inode.nlink = names;
             inode.ctime = self.time();
             self.put_inode(ino, &inode);
@@ -190,7 +192,7 @@ impl<'a> Txn<'a> {
     pub(crate) fn prune_implicit(&mut self, mut dir: Ino) -> Result<()> {
         while dir != Ino::ROOT {
             let inode = self.view.inode(dir)?;
-            if !inode.implicit || self.world.dir_in_use(dir) || !self.is_empty_dir(dir)? {
+            if !inode.implicit || self.world.kept_for_mounts(dir) || !self.is_empty_dir(dir)? {
                 break;
             }
             let Some((parent, name)) = self.parent_of(dir)? else { break };
@@ -220,7 +222,7 @@ impl<'a> Txn<'a> {
     /// Refuses an inode that is not a directory.
     pub(crate) fn need_dir(&self, ino: Ino) -> Result<Inode> {
         let inode = self.view.inode(ino)?;
-        if inode.kind != mw_model::FileType::Directory {
+        if inode.kind != FileType::Directory {
             return Err(Error::new(ErrorKind::NotDirectory, format!("inode {ino} is not a directory")));
         }
         Ok(inode)

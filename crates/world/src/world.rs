@@ -190,8 +190,9 @@ impl World {
         self.opens.lock().contains_key(&ino)
     }
 
-    /// Returns whether an implicit directory must stay for a mount's sake.
-    pub(crate) fn dir_in_use(&self, ino: Ino) -> bool {
+    /// Returns whether an inode must stay for the sake of a mount that may use it without having opened it here: an implicit
+    /// directory, a pipe.
+    pub(crate) fn kept_for_mounts(&self, ino: Ino) -> bool {
         self.in_use(ino) || (self.listeners.any() && self.listeners.uses(ino))
     }
 

@@ -49,6 +49,10 @@ pub fn status(context: &Context<'_>) -> Result<u8> {
             status.mounts,
             status.runs
         );
+        if !status.mounted.is_empty() {
+            text.push_str(&super::mount::table(context, &status.mounted));
+            text.push('\n');
+        }
         let mut rows = Vec::new();
         flatten("", &status.store, &mut rows);
         let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max(7);

@@ -3,6 +3,7 @@
 use super::Context;
 use crate::failure::{DONE, Failure, Result};
 use crate::place::Place;
+use crate::units;
 use clap::Args;
 use mw_http::types::{self, Done, Mounts, NewMount, Spot};
 use mw_model::ErrorKind;
@@ -19,6 +20,9 @@ pub struct Mount {
     /// Take no changes
     #[arg(long)]
     read_only: bool,
+    /// Put it where another world or version is mounted now, in one step; programs keep what they have open
+    #[arg(long)]
+    switch: bool,
 }
 
 /// Take a mount away
@@ -80,7 +84,8 @@ impl Mount {
             // Anything else may be a dead mount, which the server clears away.
             Ok(_) | Err(_) => {}
         }
-        let request = NewMount { world: spot.world, at: spot.at, dir: absolute(&dir)?, read_only: self.read_only };
+        let (read_only, switch) = (self.read_only, self.switch);
+        let request = NewMount { world: spot.world, at: spot.at, dir: absolute(&dir)?, read_only, switch };
         let mount: types::Mount = context.client()?.post("mounts", &request, None)?;
         context.out.show(&mount, |mount| format!("mounted {} on {}", mount.world, mount.dir));
         Ok(DONE)
@@ -98,18 +103,21 @@ impl Unmount {
 
 pub fn list(context: &Context<'_>) -> Result<u8> {
     let mounts: Mounts = context.client()?.get("mounts", &[])?;
-    context.out.show(&mounts, |mounts| {
-        let rows: Vec<_> = mounts
-            .mounts
-            .iter()
-            .map(|mount| {
-                let world = mount.at.as_ref().map_or_else(|| mount.world.clone(), |at| format!("{}@{at}", mount.world));
-                let mode = if mount.read_only { "ro" } else { "rw" };
-                let state = mount.problem.clone().unwrap_or_else(|| "alive".to_owned());
-                vec![mount.dir.clone(), world, mode.to_owned(), state]
-            })
-            .collect();
-        context.out.table(&["DIR", "WORLD", "MODE", "STATE"], &rows)
-    });
+    context.out.show(&mounts, |mounts| table(context, &mounts.mounts));
     Ok(DONE)
+}
+
+/// Returns the table of mounts.
+pub fn table(context: &Context<'_>, mounts: &[types::Mount]) -> String {
+    let rows: Vec<_> = mounts
+        .iter()
+        .map(|mount| {
+            let world = mount.at.as_ref().map_or_else(|| mount.world.clone(), |at| format!("{}@{at}", mount.world));
+            let mode = if mount.read_only { "ro" } else { "rw" };
+            let version = mount.version.clone().unwrap_or_default();
+            let state = mount.problem.clone().unwrap_or_else(|| "alive".to_owned());
+            vec![mount.dir.clone(), world, mode.to_owned(), version, units::size(mount.unsynced), state]
+        })
+        .collect();
+    context.out.table(&["DIR", "WORLD", "MODE", "VERSION", "UNSYNCED", "STATE"], &rows)
 }

@@ -99,12 +99,11 @@ fn again(store: &Arc<Store>, path: &Path, wish: &Wish) -> Result<mw_fuse::Mount>
         None => store.session(&who, &wish.world)?,
         Some(at) => store.session_at(&who, &wish.world, At::parse(at)?)?,
     };
-    mount(session, path, wish.read_only)
+    mw_fuse::mount(session, path, &options(wish)).map_err(fuse)
 }
 
-fn mount(session: Session, path: &Path, read_only: bool) -> Result<mw_fuse::Mount> {
-    let options = MountOptions { read_only: read_only || session.version().is_some(), ..MountOptions::default() };
-    mw_fuse::mount(session, path, &options).map_err(fuse)
+fn options(wish: &Wish) -> MountOptions {
+    MountOptions { read_only: wish.read_only || wish.at.is_some(), ..MountOptions::default() }
 }
 
 fn fuse(error: mw_fuse::Error) -> Error {
@@ -118,6 +117,8 @@ fn shown(path: &Path, place: &Place) -> Mount {
         at: place.wish.at.clone(),
         dir: path.display().to_string(),
         read_only: place.wish.read_only || place.wish.at.is_some(),
+        version: place.state.as_ref().ok().map(|mount| mount.version().to_string()),
+        unsynced: place.state.as_ref().map_or(0, mw_fuse::Mount::unsynced),
         alive,
         problem: match &place.state {
             Err(problem) => Some(problem.clone()),
@@ -153,9 +154,21 @@ impl MountHost for MountTable {
         if let Some(place) = places.get(&path) {
             match &place.state {
                 Ok(mount) if mount.is_alive() && place.wish == wish => return Ok(shown(&path, place)),
+                Ok(mount) if mount.is_alive() && request.switch => {
+                    let mounted = mw_fuse::switch(session, mount, &options(&wish)).map_err(fuse)?;
+                    let place = Place { wish, state: Ok(mounted) };
+                    let answer = shown(&path, &place);
+                    places.insert(path, place);
+                    self.save(&places).map_err(|error| {
+                        Error::new(error.kind(), format!("switched, but after a restart the mount goes back: {error}"))
+                    })?;
+                    return Ok(answer);
+                }
                 Ok(mount) if mount.is_alive() => {
-                    let message =
-                        format!("{} is mounted on {} already; unmount it first", place.wish.world, request.dir);
+                    let message = format!(
+                        "{} is mounted on {} already; unmount it first, or use --switch",
+                        place.wish.world, request.dir
+                    );
                     return Err(Error::new(ErrorKind::Busy, message));
                 }
                 // Dead, or never mounted: its place is free.
@@ -170,7 +183,7 @@ impl MountHost for MountTable {
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         mw_fuse::clear_stale(&path).map_err(fuse)?;
-        let mounted = mount(session, &path, request.read_only)?;
+        let mounted = mw_fuse::mount(session, &path, &options(&wish)).map_err(fuse)?;
         let place = Place { wish, state: Ok(mounted) };
         let answer = shown(&path, &place);
         places.insert(path.clone(), place);

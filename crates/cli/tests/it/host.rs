@@ -53,6 +53,34 @@ fn a_mount_shows_what_the_commands_see() {
 }
 
 #[test]
+fn a_mount_is_switched_to_another_world_and_says_what_it_shows() {
+    if !has(FUSE) {
+        return;
+    }
+    let s = Server::start();
+    s.ok(&["world", "create", "base"]);
+    s.put("mw://base/which", "base");
+    s.ok(&["fork", "base", "other"]);
+    s.put("mw://other/which", "other");
+    let dir = temp();
+    let at = dir.path().to_str().unwrap();
+    let which = || fs::read_to_string(dir.path().join("which")).unwrap();
+    s.ok(&["mount", "base", at]);
+    assert_eq!(which(), "base");
+    assert!(s.mw(&["mount", "other", at]).err.contains("--switch"));
+    s.ok(&["mount", "--switch", "other", at]);
+    assert_eq!(which(), "other");
+    let status = s.json(&["status"]);
+    let mount = &status["mounted"][0];
+    assert_eq!((mount["world"].as_str(), mount["dir"].as_str()), (Some("other"), Some(at)));
+    assert!(mount["version"].as_str().unwrap().parse::<u64>().unwrap() > 0 && mount["unsynced"] == 0, "{mount}");
+    // The table has the new one.
+    let s = Server::on(s.kill(), &[]);
+    assert_eq!(which(), "other");
+    s.ok(&["unmount", at]);
+}
+
+#[test]
 fn a_mount_comes_back_after_a_kill_and_after_a_clean_end() {
     if !has(FUSE) {
         return;

@@ -3,6 +3,7 @@
 use super::{Door, Result};
 use crate::errors::{errno, held, seek};
 use crate::notify::Notice;
+use crate::pieces::Piece;
 use bytes::Bytes;
 use fuser::Errno;
 use mw_model::{Attr, FileType, Ino};
@@ -24,6 +25,8 @@ pub(crate) struct Write {
     pub(crate) sync: bool,
     /// The writer may not keep setuid and setgid.
     pub(crate) kill: bool,
+    /// As part of a write(2); mapped pages are none.
+    pub(crate) piece: Option<Piece>,
 }
 
 /// What a write did.
@@ -54,6 +57,15 @@ impl Door {
 
     /// Writes. The descriptor need not be open any more: mapped pages may come late.
     pub(crate) fn write(&self, write: &Write, data: &[u8]) -> Result<Wrote> {
+        self.write_piece(write, data).inspect_err(|_| {
+            // The kernel goes on with no write that failed.
+            if write.piece.is_some() {
+                self.gate.ended(write.ino);
+            }
+        })
+    }
+
+    fn write_piece(&self, write: &Write, data: &[u8]) -> Result<Wrote> {
         let ino = Ino(write.ino);
         let at = if write.append { WriteAt::End } else { WriteAt::Offset(write.offset) };
         let written = self.session.write(ino, at, data).map_err(|e| held(&e))?;
@@ -62,6 +74,7 @@ impl Door {
         {
             self.session.set_attr(ino, &SetAttr { mode: Some(mode), ..SetAttr::default() }).map_err(|e| held(&e))?;
         }
+        self.unsynced.add(data.len() as u64);
         if write.sync {
             self.sync()?;
         }
@@ -93,11 +106,25 @@ impl Door {
 
     /// Makes everything done so far durable.
     pub(crate) fn sync(&self) -> Result<()> {
-        self.session.sync().map_err(|e| errno(&e))
+        let before = self.unsynced.mark();
+        self.session.sync().map_err(|e| errno(&e))?;
+        self.unsynced.covered(before);
+        Ok(())
+    }
+
+    /// Takes setuid and setgid from a file whose content a user who is not root changes (the kernel leaves that to us).
+    fn take_privilege(&self, ino: u64, uid: u32) -> Result<()> {
+        match without_privilege(&self.attr(ino)?) {
+            Some(mode) if uid != 0 => {
+                let change = SetAttr { mode: Some(mode), ..SetAttr::default() };
+                self.session.set_attr(Ino(ino), &change).map(drop).map_err(|e| held(&e))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Reserves, punches or zeroes, by the mode of fallocate(2).
-    pub(crate) fn allocate(&self, ino: u64, offset: u64, len: u64, mode: i32) -> Result<()> {
+    pub(crate) fn allocate(&self, ino: u64, offset: u64, len: u64, mode: i32, uid: u32) -> Result<()> {
         use rustix::fs::FallocateFlags as Flags;
         let flags = Flags::from_bits_retain(mode as u32);
         let how = if flags.is_empty() {
@@ -111,7 +138,8 @@ impl Door {
         } else {
             return Err(Errno::EOPNOTSUPP);
         };
-        self.session.allocate(Ino(ino), how, offset, len).map_err(|e| held(&e))
+        self.session.allocate(Ino(ino), how, offset, len).map_err(|e| held(&e))?;
+        self.take_privilege(ino, uid)
     }
 
     /// `SEEK_DATA` (3) and `SEEK_HOLE` (4); the kernel does the others itself.
@@ -127,9 +155,10 @@ impl Door {
     }
 
     /// Copies a range without moving bytes.
-    pub(crate) fn copy(&self, from: (u64, u64), to: (u64, u64), len: u64) -> Result<u32> {
+    pub(crate) fn copy(&self, from: (u64, u64), to: (u64, u64), len: u64, uid: u32) -> Result<u32> {
         let len = len.min(MAX_COPY);
         let done = self.session.copy_range(Ino(from.0), from.1, Ino(to.0), to.1, len).map_err(|e| held(&e))?;
+        self.take_privilege(to.0, uid)?;
         Ok(done.min(MAX_COPY) as u32)
     }
 

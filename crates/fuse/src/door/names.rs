@@ -2,7 +2,6 @@
 
 use super::{Door, Result};
 use crate::errors::{errno, held};
-use crate::gate::Passage;
 use bytes::Bytes;
 use fuser::{Errno, RenameFlags};
 use mw_model::{Attr, FileType, Ino};
@@ -14,8 +13,9 @@ pub(crate) struct New {
     pub(crate) parent: u64,
     pub(crate) name: Bytes,
     pub(crate) kind: FileType,
-    /// Permission bits; the kernel has applied the umask.
+    /// Permission bits, before the umask.
     pub(crate) mode: u32,
+    pub(crate) umask: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) rdev: u32,
@@ -28,6 +28,19 @@ impl Door {
     /// Makes something. In a directory with the setgid bit it takes the directory's group, and a directory the bit too
     /// (Linux, mkdir(2) and open(2)).
     pub(crate) fn make(&self, new: New) -> Result<Attr> {
+        let (parent, umask, name) = (Ino(new.parent), new.umask, new.name.clone());
+        self.session.make_masked(parent, &name, &self.made_in(new)?, umask).map_err(|e| errno(&e))
+    }
+
+    /// Makes a file without a name and opens it (`O_TMPFILE`); a link gives it one.
+    pub(crate) fn make_unnamed(&self, new: New, flags: i32) -> Result<Attr> {
+        let (parent, umask) = (Ino(new.parent), new.umask);
+        let made = self.session.make_unnamed_in(parent, &self.made_in(new)?, umask).map_err(|e| errno(&e))?;
+        self.opens.add(made.ino.0, is_mappable(flags));
+        Ok(made)
+    }
+
+    fn made_in(&self, new: New) -> Result<Make> {
         let parent = self.attr(new.parent)?;
         let mut make = Make {
             kind: new.kind,
@@ -43,7 +56,7 @@ impl Door {
                 make.mode |= SETGID;
             }
         }
-        self.session.make(Ino(new.parent), &new.name, &make).map_err(|e| errno(&e))
+        Ok(make)
     }
 
     /// Makes a file and opens it; the mode is for later opens, not for this one (POSIX open).
@@ -53,30 +66,27 @@ impl Door {
     pub(crate) fn create(&self, new: New, flags: i32) -> Result<Attr> {
         let exclusive = OFlags::from_bits_retain(flags as u32).contains(OFlags::EXCL);
         let made = self.make(new).map_err(|e| if e == Errno::EEXIST && !exclusive { Errno::ESTALE } else { e })?;
-        // It is empty already.
-        self.open(made.ino.0, flags & !(OFlags::TRUNC.bits() as i32), 0)?;
+        self.open(made.ino.0, flags)?;
         Ok(made)
     }
 
-    /// Opens a file; with `O_TRUNC` it is emptied in the same request. A writer that is not root takes setuid and setgid away
-    /// by emptying (POSIX open, ftruncate).
-    pub(crate) fn open(&self, ino: u64, flags: i32, uid: u32) -> Result<()> {
+    /// Opens a file. `O_TRUNC` comes as a change of the size, after it.
+    pub(crate) fn open(&self, ino: u64, flags: i32) -> Result<()> {
         self.session.open(Ino(ino)).map_err(|e| held(&e))?;
         self.opens.add(ino, is_mappable(flags));
-        if truncates(flags) {
-            let size = super::content::Resize { size: Some(0), uid, ..Default::default() };
-            if let Err(e) = self.set_attr(ino, &size) {
-                self.close(ino, flags);
-                return Err(e);
-            }
-        }
         Ok(())
     }
 
     /// Ends one open.
     pub(crate) fn close(&self, ino: u64, flags: i32) {
+        let begun = self.gate.begun(ino);
         if self.opens.remove(ino, is_mappable(flags)) {
             self.session.release(Ino(ino));
+        }
+        if let Some(begun) = begun
+            && !self.opens.has(ino)
+        {
+            self.gate.closed(ino, begun);
         }
     }
 
@@ -110,15 +120,6 @@ impl Door {
     pub(crate) fn read_link(&self, ino: u64) -> Result<Bytes> {
         self.session.read_link(Ino(ino)).map_err(|e| held(&e))
     }
-}
-
-/// Returns what an open changes: nothing, or the content when it empties the file.
-pub(crate) fn passage_of_open(flags: i32) -> Option<Passage> {
-    truncates(flags).then_some(Passage::Content)
-}
-
-fn truncates(flags: i32) -> bool {
-    OFlags::from_bits_retain(flags as u32).contains(OFlags::TRUNC)
 }
 
 /// Returns whether a shared writable mapping can be made of this open (POSIX mmap: opened for reading and writing).

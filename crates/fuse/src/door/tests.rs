@@ -38,6 +38,7 @@ fn after_an_estale_a_name_is_held_for_the_second_try() {
         name: bytes::Bytes::from_static(name),
         kind: mw_model::FileType::File,
         mode: 0o644,
+        umask: 0,
         uid: 0,
         gid: 0,
         rdev: 0,
@@ -48,14 +49,14 @@ fn after_an_estale_a_name_is_held_for_the_second_try() {
     let first = door.make(new(b"a")).unwrap().ino.0;
     assert_eq!(door.lookup(root, b"a").unwrap().unwrap().ino.0, first);
     door.unlink(root, b"a").unwrap();
-    assert_eq!(door.guard(|door| door.open(first, 0, 0)), Err(Errno::ESTALE));
+    assert_eq!(door.guard(|door| door.open(first, 0)), Err(Errno::ESTALE));
     // Now what is looked up outlives its name until the kernel forgets it.
     let second = door.make(new(b"a")).unwrap().ino.0;
     assert_eq!(door.lookup(root, b"a").unwrap().unwrap().ino.0, second);
     door.known.add(second, root);
     door.unlink(root, b"a").unwrap();
-    assert_eq!(door.open(second, 0, 0), Ok(()));
+    assert_eq!(door.open(second, 0), Ok(()));
     door.close(second, 0);
     door.forget(second, 1);
-    assert_eq!(door.open(second, 0, 0), Err(Errno::ESTALE));
+    assert_eq!(door.open(second, 0), Err(Errno::ESTALE));
 }

@@ -11,13 +11,11 @@ use rustix::fs::XattrFlags;
 impl Door {
     /// Returns a value.
     pub(crate) fn get_xattr(&self, ino: u64, name: &[u8]) -> Result<Bytes> {
-        offered(name)?;
         self.session.get_xattr(Ino(ino), name).map_err(|e| xattr(&e))
     }
 
     /// Sets a value, by the flags of setxattr(2).
     pub(crate) fn set_xattr(&self, ino: u64, name: &[u8], value: &[u8], flags: i32) -> Result<()> {
-        offered(name)?;
         let flags = XattrFlags::from_bits_retain(flags as u32);
         let flag = if flags.is_empty() {
             XattrFlag::Any
@@ -39,12 +37,6 @@ impl Door {
 
     /// Removes a value.
     pub(crate) fn remove_xattr(&self, ino: u64, name: &[u8]) -> Result<()> {
-        offered(name)?;
         self.session.remove_xattr(Ino(ino), name).map_err(|e| xattr(&e))
     }
-}
-
-/// Refuses access control lists: nothing would enforce them, and one that is stored but not enforced is worse than none.
-fn offered(name: &[u8]) -> Result<()> {
-    if name.starts_with(b"system.posix_acl_") { Err(Errno::EOPNOTSUPP) } else { Ok(()) }
 }

@@ -58,6 +58,81 @@ fn a_fork_of_a_busy_mount_is_a_prefix() {
     assert!(bed.get("last", "big").unwrap() == big);
 }
 
+/// C02: a write(2) that the kernel sends in pieces is in a fork whole or not at all: unaligned over pages that it does not know, of
+/// several MiB, appended, and of many segments.
+#[test]
+fn no_write_is_torn_by_a_fork() {
+    let Some(bed) = bed() else { return };
+    let m = bed.mount("base", "m");
+    const WRITER: &str = "
+import os
+whole = os.open('large', os.O_CREAT | os.O_WRONLY)
+odd = os.open('odd', os.O_CREAT | os.O_WRONLY)
+log = os.open('log', os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+segments = os.open('segments', os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+os.pwrite(odd, bytes(1 << 20), 0)
+print('ready', flush=True)
+for i in range(1, 1 << 30):
+    b = bytes([i % 251])
+    os.pwrite(whole, b * (3 << 20), 0)
+    for at in range(100, 1 << 20, 50_000):
+        os.pwrite(odd, b * 10_000, at)
+    if i % 8 == 0:
+        os.write(log, b * (2 << 20))
+        os.writev(segments, [b * 7] * 700)
+";
+    let mut writer = Command::new("python3")
+        .args(["-c", WRITER])
+        .current_dir(&m.at)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let out = writer.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
+    let alike = |bytes: &[u8]| bytes.iter().all(|b| *b == bytes[0]);
+    for n in 0..40 {
+        let fork = format!("fork{n}");
+        bed.fork("base", &fork);
+        if let Some(large) = bed.get(&fork, "large").filter(|large| !large.is_empty()) {
+            assert_eq!(large.len(), 3 << 20, "{fork}");
+            assert!(alike(&large), "the large write is torn in {fork}");
+        }
+        let odd = bed.get(&fork, "odd").unwrap();
+        for at in (100..1 << 20).step_by(50_000) {
+            let end = (at + 10_000).min(odd.len());
+            assert!(alike(&odd[at..end]), "the write at {at} is torn in {fork}");
+        }
+        for (name, each) in [("log", 2 << 20), ("segments", 4900)] {
+            let log = bed.get(&fork, name).unwrap();
+            assert_eq!(log.len() % each, 0, "{name} ends in part of a write in {fork}");
+        }
+    }
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+}
+
+/// A program that wrote last up to the end of a page and does nothing since does not hold a fork up.
+#[test]
+fn an_idle_writer_holds_no_fork_up() {
+    let Some(bed) = bed() else { return };
+    let m = bed.mount("base", "m");
+    let file = File::create(m.path("idle")).unwrap();
+    file.write_all_at(&[1; 4096], 0).unwrap();
+    std::thread::scope(|scope| {
+        let forked = scope.spawn(|| {
+            bed.fork("base", "fork");
+            fs::read(bed.mount("fork", "fork").path("idle")).unwrap()
+        });
+        let start = std::time::Instant::now();
+        while !forked.is_finished() {
+            assert!(start.elapsed() < std::time::Duration::from_secs(60), "the fork hangs");
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        assert_eq!(forked.join().unwrap(), [1; 4096]);
+    });
+}
+
 fn stats(m: &Mounted, under: &Path) -> Vec<(String, u64, u64, i64, i64, i64, i64)> {
     let mut out = Vec::new();
     let mut dirs = vec![under.to_owned()];

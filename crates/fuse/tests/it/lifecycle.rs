@@ -1,13 +1,14 @@
 //! Making and ending mounts, and mounts whose server died.
 
-use crate::bed::{Mounted, bed};
-use mw_fuse::{MountOptions, clear_stale, mount};
+use crate::bed::{Mounted, bed, is_root};
+use mw_fuse::{MountOptions, clear_stale, mount, switch};
 use mw_model::ErrorKind;
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn source_of(dir: &Path) -> Option<String> {
     let table = fs::read_to_string("/proc/self/mounts").unwrap();
@@ -95,6 +96,58 @@ fn a_read_only_mount_changes_nothing() {
     }
     bed.put("base", "f", b"newer");
     assert_eq!(fs::read(m.path("f")).unwrap(), b"newer");
+}
+
+/// Whoever looks finds the one world or the other, never the bare directory; what is open stays.
+#[test]
+fn a_switch_leaves_no_gap() {
+    let Some(bed) = bed() else { return };
+    if !is_root() {
+        return;
+    }
+    bed.put("base", "which", b"base");
+    bed.fork("base", "fork");
+    bed.put("fork", "which", b"fork");
+    let Mounted { mount: mut mounted, at } = bed.mount("base", "m");
+    let held = File::open(at.join("which")).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let looking = scope.spawn(|| {
+            let (mut seen, mut looks) = (std::collections::BTreeSet::new(), 0);
+            while !stop.load(Ordering::Relaxed) {
+                seen.insert(fs::read_to_string(at.join("which")).unwrap());
+                looks += 1;
+            }
+            (seen, looks)
+        });
+        for turn in 0..20 {
+            let world = ["fork", "base"][turn % 2];
+            let next = switch(bed.session(world), &mounted, &MountOptions::default()).unwrap();
+            mounted = next;
+            assert_eq!(fs::read_to_string(at.join("which")).unwrap(), world);
+            assert!(source_of(&at).unwrap().starts_with(&format!("manyworlds:{world} ")));
+        }
+        stop.store(true, Ordering::Relaxed);
+        let (seen, looks) = looking.join().unwrap();
+        assert!(looks > 20 && seen.len() == 2, "{looks} looks saw {seen:?}");
+    });
+    assert_eq!(std::io::read_to_string(&held).unwrap(), "base");
+    // One mount is there and no other beneath it.
+    mounted.unmount(false).unwrap();
+    assert!(source_of(&at).is_none());
+}
+
+#[test]
+fn a_mount_says_what_is_not_synced() {
+    let Some(bed) = bed() else { return };
+    let m = bed.mount("base", "m");
+    assert_eq!(m.mount.unsynced(), 0);
+    let before = m.mount.version();
+    let mut file = File::create(m.path("f")).unwrap();
+    file.write_all(&[1; 1000]).unwrap();
+    assert!(m.mount.version() > before);
+    file.sync_all().unwrap();
+    assert_eq!(m.mount.unsynced(), 0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Names and attributes: making, renaming, linking, permissions, times, extended attributes.
 
-use crate::bed::{as_user, bed, is_root, succeeded};
+use crate::bed::{as_user, bed, is_root, missing, succeeded};
 use rustix::fs::{CWD, RenameFlags, XattrFlags, renameat_with};
 use rustix::io::Errno;
 use std::fs;
@@ -94,6 +94,9 @@ fn setuid_is_taken_away() {
     suid("o");
     succeeded(&as_user(&m.at, ": > o"));
     assert_eq!(mode(&m.path("o")), 0o777);
+    suid("a");
+    succeeded(&as_user(&m.at, "fallocate -l 9 a"));
+    assert_eq!(mode(&m.path("a")), 0o777);
     suid("c");
     std::os::unix::fs::chown(m.path("c"), Some(65534), None).unwrap();
     assert_eq!(mode(&m.path("c")), 0o777);
@@ -249,10 +252,81 @@ fn extended_attributes_answer_as_the_kernel_wants() {
     assert_eq!(&big[..18], b"user.a\0user.empty\0");
     rustix::fs::removexattr(&f, "user.a").unwrap();
     assert_eq!(rustix::fs::removexattr(&f, "user.a"), Err(Errno::NODATA));
+}
+
+/// acl(5): lists decide, bits and lists are one thing, and a default list is handed on instead of the umask.
+#[test]
+fn access_control_lists_are_enforced_and_kept() {
+    let Some(bed) = bed() else { return };
+    if !is_root() || !missing(Command::new("setfacl").arg("--version").output().is_ok(), "setfacl (package acl)") {
+        return;
+    }
+    let m = bed.mount("base", "m");
+    let sh = |dir: &Path, script: &str| {
+        let output = Command::new("sh").args(["-euc", script]).current_dir(dir).output().unwrap();
+        succeeded(&output);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    sh(&m.at, "echo secret > f; chmod 640 f; setfacl -m u:65534:r f");
+    succeeded(&as_user(&m.at, "test \"$(cat f)\" = secret"));
+    assert!(!as_user(&m.at, "echo x >> f").status.success());
+    assert_eq!(sh(&m.at, "getfacl -cn f"), "user::rw-\nuser:65534:r--\ngroup::r--\nmask::r--\nother::---\n\n");
+    // The group bits are the mask.
+    sh(&m.at, "chmod 600 f");
+    assert!(!as_user(&m.at, "cat f").status.success());
     assert_eq!(
-        rustix::fs::setxattr(&f, "system.posix_acl_access", b"\x02\0\0\0", XattrFlags::empty()),
-        Err(Errno::OPNOTSUPP)
+        sh(&m.at, "getfacl -cn f"),
+        "user::rw-\nuser:65534:r--\t#effective:---\ngroup::r--\t#effective:---\nmask::---\nother::---\n\n"
     );
+    // A list that says no more than bits is bits.
+    sh(&m.at, "echo x > g; setfacl --set u::rwx,g::r-x,o::--- g; setfacl -b g f; setfacl -k .");
+    assert_eq!(mode(&m.path("g")), 0o750);
+    assert_eq!(rustix::fs::listxattr_query(m.path("g")), Ok(0));
+    // Handed on, over the umask.
+    sh(&m.at, "mkdir d; setfacl -d -m u:65534:rw,m::rw d; umask 077; mkdir d/sub; echo x > d/f; ln -s f d/l");
+    assert_eq!(mode(&m.path("d/f")), 0o664);
+    succeeded(&as_user(&m.at, "echo y >> d/f"));
+    assert_eq!(
+        sh(&m.at, "getfacl -cdn d/sub"),
+        "user::rwx\nuser:65534:rw-\ngroup::r-x\nmask::rw-\nother::r-x\n\n"
+            .replace("group::r-x", "group::r-x\t#effective:r--")
+    );
+    // In a fork and another mount, too.
+    bed.fork("base", "fork");
+    let fork = bed.mount("fork", "fork");
+    assert_eq!(sh(&fork.at, "getfacl -cnR ."), sh(&m.at, "getfacl -cnR ."));
+    succeeded(&as_user(&fork.at, "echo z >> d/f"));
+}
+
+/// open(2), `O_TMPFILE`: a file without a name, which a link may give one.
+#[test]
+fn a_file_without_a_name_can_be_given_one() {
+    let Some(bed) = bed() else { return };
+    let m = bed.mount("base", "m");
+    let open = |flags| {
+        let flags = rustix::fs::OFlags::TMPFILE | rustix::fs::OFlags::RDWR | flags;
+        rustix::fs::open(&m.at, flags, rustix::fs::Mode::from_raw_mode(0o640)).unwrap()
+    };
+    let name = |file: &rustix::fd::OwnedFd| format!("/proc/self/fd/{}", rustix::fd::AsRawFd::as_raw_fd(file));
+    let link = |file: &rustix::fd::OwnedFd, to: &str| {
+        rustix::fs::linkat(CWD, name(file), CWD, m.path(to), rustix::fs::AtFlags::SYMLINK_FOLLOW)
+    };
+    let (kept, dropped) = (open(rustix::fs::OFlags::empty()), open(rustix::fs::OFlags::EXCL));
+    assert_eq!(rustix::io::write(&kept, b"kept"), Ok(4));
+    assert_eq!(rustix::io::write(&dropped, b"dropped"), Ok(7));
+    let stat = rustix::fs::fstat(&kept).unwrap();
+    assert_eq!((stat.st_nlink, stat.st_mode & 0o7777), (0, 0o640));
+    assert_eq!(m.names(""), [""; 0]);
+    // It goes into no fork.
+    bed.fork("base", "fork");
+    link(&kept, "named").unwrap();
+    assert_eq!(link(&dropped, "never"), Err(Errno::NOENT));
+    drop((kept, dropped));
+    assert_eq!(m.names(""), ["named"]);
+    assert_eq!(fs::read(m.path("named")).unwrap(), b"kept");
+    assert_eq!(fs::metadata(m.path("named")).unwrap().nlink(), 1);
+    assert_eq!(bed.mount("fork", "fork").names(""), [""; 0]);
+    assert_eq!(bed.get("base", "named").unwrap(), b"kept");
 }
 
 #[test]
@@ -270,4 +344,29 @@ fn odd_names_are_names() {
     assert_eq!(fs::read_dir(&m.at).unwrap().count(), 5);
     let long = fs::write(m.path(&"x".repeat(256)), "").unwrap_err();
     assert_eq!(long.raw_os_error(), Some(Errno::NAMETOOLONG.raw_os_error()));
+}
+
+/// POSIX unlink, rmdir: what a program has open or works in is there without a name, also when opening it is the kernel's affair alone.
+#[test]
+fn pipes_and_working_directories_outlive_their_names() {
+    let Some(bed) = bed() else { return };
+    let m = bed.mount("base", "m");
+    const SCRIPT: &str = "
+import os
+os.mkfifo('p', 0o640)
+p = os.open('p', os.O_RDWR)
+os.unlink('p')
+assert os.fstat(p).st_nlink == 0 and os.fstat(p).st_mode & 0o777 == 0o640
+os.write(p, b'through')
+assert os.read(p, 10) == b'through'
+os.mkdir('d')
+os.chdir('d')
+os.rmdir('../d')
+assert os.listdir('.') == [] and os.stat('.').st_nlink == 0
+try: open('f', 'w')
+except FileNotFoundError: pass
+else: raise SystemExit('made in a removed directory')
+";
+    crate::bed::python(&m.at, SCRIPT);
+    assert_eq!(m.names(""), [""; 0]);
 }

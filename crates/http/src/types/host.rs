@@ -17,6 +17,9 @@ pub struct NewMount {
     /// Take no changes.
     #[serde(default)]
     pub read_only: bool,
+    /// Put it where another world, or another instant, is mounted now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub switch: bool,
 }
 
 /// A mount.
@@ -31,6 +34,12 @@ pub struct Mount {
     pub dir: String,
     /// Whether it takes no changes.
     pub read_only: bool,
+    /// The world's version that it shows: that of its last change, or the instant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// At most how many bytes, written through it, a power cut could still take.
+    #[serde(default)]
+    pub unsynced: u64,
     /// Whether it answers.
     pub alive: bool,
     /// Why it does not.

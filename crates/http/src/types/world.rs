@@ -162,6 +162,9 @@ pub struct Status {
     pub pid: u32,
     /// Live mounts.
     pub mounts: u64,
+    /// Every mount.
+    #[serde(default)]
+    pub mounted: Vec<super::Mount>,
     /// Runs that are not finished.
     pub runs: u64,
     /// Counts of the store: worlds, bytes, syncs, memory.

@@ -13,10 +13,12 @@ pub(super) fn status(inner: &Arc<Inner>, who: &Principal) -> Result<Reply> {
     root_only(who, "see the state of the server")?;
     let store = serde_json::to_value(inner.store.status()?)
         .map_err(|e| Error::new(ErrorKind::Io, "the status cannot be written as JSON").with_source(e))?;
+    let mounted = inner.hosts.mounts.as_ref().map_or_else(Vec::new, |mounts| mounts.list());
     Reply::json(&types::Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
-        mounts: inner.hosts.mounts.as_ref().map_or(0, |mounts| mounts.list().len() as u64),
+        mounts: mounted.iter().filter(|mount| mount.alive).count() as u64,
+        mounted,
         runs: inner.hosts.runs.as_ref().map_or(0, |runs| runs.active()),
         store,
     })

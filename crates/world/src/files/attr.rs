@@ -99,7 +99,10 @@ impl Session {
                 SetTime::Now => now,
                 SetTime::At(at) => at,
             };
-            inode.mode = change.mode.map_or(inode.mode, |m| m & 0o7777);
+            if let Some(mode) = change.mode {
+                inode.mode = mode & 0o7777;
+                txn.chmod_acl(ino, mode)?;
+            }
             inode.uid = change.uid.unwrap_or(inode.uid);
             inode.gid = change.gid.unwrap_or(inode.gid);
             inode.atime = change.atime.map_or(inode.atime, |t| time(t, txn.time()));

@@ -92,6 +92,15 @@ impl Session {
     /// # Errors
     /// `AlreadyExists`; `NotFound` when the directory was removed; `NameTooLong`.
     pub fn make(&self, parent: Ino, name: &[u8], make: &Make) -> Result<Attr> {
+        self.make_masked(parent, name, make, 0)
+    }
+
+    /// Makes as [`Session::make`] does, for a program with a umask: it bounds the mode unless the directory's default access
+    /// control list does.
+    ///
+    /// # Errors
+    /// Those of [`Session::make`].
+    pub fn make_masked(&self, parent: Ino, name: &[u8], make: &Make, umask: u32) -> Result<Attr> {
         need_name(name)?;
         let permit = self.may_entry(Action::PutObject, parent, &raw_name(name, make.kind))?;
         self.change_with(permit, Verb::Create, Durability::Soon, |txn| {
@@ -99,7 +108,8 @@ impl Session {
             if find(&txn.view, parent, name)?.is_some() {
                 return Err(exists(name));
             }
-            let (ino, inode) = txn.make_inode(make)?;
+            let (ino, mut inode) = txn.make_inode(make)?;
+            inode.mode = txn.inherit_acl(parent, ino, &inode, umask)?;
             txn.put_inode(ino, &inode);
             txn.put_entry(parent, &raw_name(name, make.kind), Entry { ino, kind: make.kind });
             txn.touch_used_dir(parent, subdirs(make.kind))?;
@@ -108,20 +118,36 @@ impl Session {
         })
     }
 
-    /// Makes a file without a name (`O_TMPFILE`); the caller has it open and releases it.
+    /// Makes a file without a name; the caller has it open and releases it.
     ///
     /// # Errors
     /// `ReadOnly`, `Denied`.
     pub fn make_unnamed(&self, make: &Make) -> Result<Attr> {
-        let attr = self.change(Verb::Create, Durability::Soon, |txn| {
+        self.unnamed(make, |_, _, inode| Ok(inode.mode))
+    }
+
+    /// Makes a file without a name that belongs to a directory (`O_TMPFILE`) as [`Session::make_masked`] does one with a name;
+    /// the caller has it open and releases it.
+    ///
+    /// # Errors
+    /// `ReadOnly`, `Denied`; `NotFound` when the directory was removed.
+    pub fn make_unnamed_in(&self, parent: Ino, make: &Make, umask: u32) -> Result<Attr> {
+        self.unnamed(make, |txn, ino, inode| {
+            txn.need_live_dir(parent)?;
+            txn.inherit_acl(parent, ino, inode, umask)
+        })
+    }
+
+    fn unnamed(&self, make: &Make, mode: impl FnOnce(&mut Txn<'_>, Ino, &Inode) -> Result<u32>) -> Result<Attr> {
+        self.change(Verb::Create, Durability::Soon, |txn| {
             let (ino, mut inode) = txn.make_inode(make)?;
+            inode.mode = mode(txn, ino, &inode)?;
             inode.nlink = 0;
             txn.put_inode(ino, &inode);
             txn.put(record::orphan_key(ino), record::plain(vec![1]));
             *txn.world.opens.lock().entry(ino).or_default() += 1;
             Ok(inode.attr(ino))
-        })?;
-        Ok(attr)
+        })
     }
 
     /// Gives an inode another name (`link`).

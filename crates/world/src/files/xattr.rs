@@ -1,5 +1,6 @@
 //! Extended attributes.
 
+use super::acl::is_acl;
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::record::{self, Kind};
@@ -22,7 +23,7 @@ pub enum XattrFlag {
 
 /// The longest attribute name and value, in bytes (Linux `XATTR_NAME_MAX`, `XATTR_SIZE_MAX`).
 const MAX_NAME: usize = 255;
-const MAX_VALUE: usize = 65_536;
+pub(crate) const MAX_VALUE: usize = 65_536;
 
 fn absent(name: &[u8]) -> Error {
     Error::not_found(format!("extended attribute {:?} does not exist", String::from_utf8_lossy(name)))
@@ -39,10 +40,10 @@ impl Session {
         Ok(value.data.slice(1..))
     }
 
-    /// Sets an attribute.
+    /// Sets an attribute. An access control list takes the permission bits with it.
     ///
     /// # Errors
-    /// `AlreadyExists`, `NotFound` as the flag says; `TooLarge`; `NameTooLong`.
+    /// `AlreadyExists`, `NotFound` as the flag says; `TooLarge`; `NameTooLong`; `Invalid` for a list that is none.
     pub fn set_xattr(&self, ino: Ino, name: &[u8], value: &[u8], flag: XattrFlag) -> Result<()> {
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(Error::new(ErrorKind::NameTooLong, format!("an attribute's name has 1 to {MAX_NAME} bytes")));
@@ -60,11 +61,15 @@ impl Session {
                 (XattrFlag::Replace, false) => return Err(absent(name)),
                 _ => {}
             }
-            let mut data = Vec::with_capacity(value.len() + 1);
-            data.push(1);
-            data.extend_from_slice(value);
-            txn.put(place, record::plain(data));
             let mut inode = txn.view.inode(ino)?;
+            if is_acl(name) {
+                txn.set_acl(ino, &mut inode, name, value)?;
+            } else {
+                let mut data = Vec::with_capacity(value.len() + 1);
+                data.push(1);
+                data.extend_from_slice(value);
+                txn.put(place, record::plain(data));
+            }
             inode.ctime = txn.time();
             inode.implicit = false;
             txn.put_inode(ino, &inode);
@@ -92,7 +97,8 @@ impl Session {
         self.change_with(permit, Verb::Xattr, Durability::Soon, |txn| {
             let place = record::key(ino, Kind::Xattr, name);
             if txn.view.get(&place)?.is_none() {
-                return Err(absent(name));
+                // A file without a list has the one that its bits say: taking it away is no mistake.
+                return if is_acl(name) { txn.view.inode(ino).map(drop) } else { Err(absent(name)) };
             }
             txn.remove(place);
             let mut inode = txn.view.inode(ino)?;
