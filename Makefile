@@ -7,6 +7,7 @@ SHELL := /bin/bash
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export MW := $(TARGET)/debug/mw
 export MW_VENV := $(TARGET)/venv
+export MW_TOOLS := $(TARGET)/tools
 export PATH := $(MW_VENV)/bin:$(PATH)
 
 .PHONY: help deps build fmt lint layers unit real test demo bench soak crash conformance
@@ -75,7 +76,7 @@ soak: ## Run the long tests that `make test` leaves out
 	@echo "== soak"
 	cargo nextest run --workspace --run-ignored only --no-tests pass
 	cargo build -p mw-cli
-	@scripts/real.sh tests/soak
+	@LIMIT=43200 scripts/real.sh tests/soak
 
 conformance: ## Run all conformance tests (tests/conformance/PART.sh)
 	@echo "== conformance"

@@ -8,6 +8,9 @@ cd "$(dirname "$0")/.." || exit 1
 
 BOTO3=1.40.0
 AWSCLI=1.42.0
+PJDFSTEST=0.2.2
+FSX=0.3.2
+tools=${MW_TOOLS:-${CARGO_TARGET_DIR:-target}/tools}
 venv=${MW_VENV:-${CARGO_TARGET_DIR:-target}/venv}
 failed=0
 
@@ -33,6 +36,11 @@ cc build-essential
 python3 python3
 node nodejs
 npm npm
+setfacl acl
+mkfs.ext4 e2fsprogs
+fio fio
+inotifywait inotify-tools
+psql postgresql
 "
 # `deps.sh demo` installs only what the demo needs.
 if [ "${1:-}" = demo ]; then
@@ -48,6 +56,7 @@ missing=()
 while read -r command package; do
     [ -z "$command" ] || command -v "$command" >/dev/null || missing+=("$package")
 done <<<"$wanted"
+[ "${1:-}" = demo ] || [ -e /usr/include/sys/acl.h ] || missing+=(libacl1-dev)
 if [ "${1:-}" = demo ]; then
     :
 elif command -v python3 >/dev/null; then
@@ -89,6 +98,19 @@ else
         cargo install cargo-nextest --locked || cannot "cargo could not install cargo-nextest"
     }
 fi
+
+# The conformance suites for file systems. Built apart, so that nothing of them is kept.
+for tool in "pjdfstest $PJDFSTEST" "fsx $FSX"; do
+    read -r name version <<<"$tool"
+    [ -e "$tools/installed-$name-$version" ] && continue
+    echo "deps: installing $name $version in $tools"
+    if CARGO_TARGET_DIR=$tools/build cargo install "$name" --version "$version" --locked --force --root "$tools" >/dev/null; then
+        touch "$tools/installed-$name-$version"
+    else
+        cannot "cargo could not install $name $version"
+    fi
+    rm -rf "$tools/build"
+done
 
 # The file is written last, so that an installation that broke off is done again.
 stamp="$venv/installed-$BOTO3-$AWSCLI"

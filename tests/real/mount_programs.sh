@@ -12,7 +12,7 @@ unset CARGO_TARGET_DIR
 umask 022
 
 base=/dev/shm; [ -d "$base" ] || base=${TMPDIR:-/tmp}
-work=$(mktemp -d "$base/mw-programs.XXXXXX")
+work=$(mktemp -d "$base/mw-programs.XXXXXX"); chmod 755 "$work"
 log=$work/log
 server=
 cleanup() {
@@ -191,6 +191,137 @@ assert open('m', 'rb').read(4) == b'LAST'
 P
 }
 
+# kill -9 in the middle of commits, again and again: what was committed is there, and the database is whole.
+step sqlite_killed; sqlite_killed() {
+    needs python3 || return 127
+    cat >writer.py <<'P'
+import sqlite3, sys
+db = sqlite3.connect("db", timeout=20)
+db.execute(f"pragma journal_mode={sys.argv[1]}"); db.execute("pragma synchronous=full")
+db.execute("create table if not exists t(i integer primary key, v text)"); db.commit()
+last = db.execute("select coalesce(max(i),0) from t").fetchone()[0]
+for i in range(last + 1, last + 100000):
+    db.execute("insert into t values(?,?)", (i, "v" * (i % 500))); db.commit()
+    print(i, flush=True)
+P
+    local mode acked round
+    for mode in delete wal; do
+        for round in 1 2 3; do
+            rm -f acked; { python3 writer.py $mode >acked & } 2>/dev/null; local writer=$!
+            for _ in $(seq 3000); do [ -e acked ] && [ "$(wc -l <acked)" -ge 5 ] && break; sleep 0.02; done
+            sleep "0.0$round"; kill -9 $writer; wait $writer 2>/dev/null
+            acked=$(grep -c . acked); acked=$(sed -n "${acked}p" acked)
+            python3 - "$acked" <<'P' || return 1
+import sqlite3, sys
+db = sqlite3.connect("db", timeout=20)
+assert db.execute("pragma integrity_check").fetchone()[0] == "ok"
+last, count = db.execute("select max(i), count(*) from t").fetchone()
+assert last == count >= int(sys.argv[1]), (last, count, sys.argv[1])
+P
+        done
+        rm -f db db-wal db-shm db-journal; echo "$mode survives"
+    done
+    rm -f acked writer.py
+}
+# PostgreSQL: made, used by many, killed, recovered. It runs as a user of its own.
+step postgres; postgres() {
+    local bin
+    bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1)
+    [ -x "$bin/initdb" ] && getent passwd postgres >/dev/null && [ "$(id -u)" = 0 ] || return 127
+    local run=(setpriv --reuid=postgres --regid=postgres --clear-groups env HOME="$PWD/pg" PGHOST="$PWD/pg" PGUSER=postgres PGDATABASE=postgres)
+    chmod 755 . && mkdir pg && chown postgres:postgres pg || return 1
+    "${run[@]}" "$bin/initdb" -D pg/data -A trust >/dev/null 2>initdb.err || { cat initdb.err; return 1; }
+    up() { "${run[@]}" "$bin/pg_ctl" -s -w -t 60 -D pg/data -l pg/log -o "-k $PWD/pg -c listen_addresses=" start; }
+    up && "${run[@]}" "$bin/pgbench" -q -i -s 2 >/dev/null 2>&1 && "${run[@]}" "$bin/pgbench" -c 4 -j 2 -t 100 2>&1 | grep 'actually processed' || { tail pg/log; return 1; }
+    "${run[@]}" "$bin/pgbench" -c 4 -j 2 -T 30 >/dev/null 2>&1 & local load=$!
+    sleep 1.5; kill -9 "$(head -n 1 pg/data/postmaster.pid)"; wait $load
+    # The other processes see that their parent is gone.
+    for _ in $(seq 200); do pgrep -u postgres -f "$PWD/pg" >/dev/null || break; sleep 0.05; done
+    rm -f pg/data/postmaster.pid pg/.s.PGSQL.*; up || { tail pg/log; return 1; }
+    "${run[@]}" "$bin/psql" -Atc "select count(*), (select sum(abalance) from pgbench_accounts) = (select sum(bbalance) from pgbench_branches),
+        (select sum(delta) from pgbench_history) = (select sum(tbalance) from pgbench_tellers) from pgbench_accounts"
+    grep -c 'was not properly shut down' pg/log
+    "${run[@]}" "$bin/pg_amcheck" --all --quiet 2>/dev/null || "${run[@]}" "$bin/psql" -Atc 'analyze'
+    "${run[@]}" "$bin/pg_ctl" -s -w -D pg/data stop && rm -rf pg initdb.err
+}
+step fio_verify; fio_verify() {
+    needs fio || return 127
+    local engine
+    for engine in psync mmap "psync --direct=1" "libaio --iodepth=8 --direct=1"; do
+        # shellcheck disable=SC2086
+        fio --name=v --filename=v --size=8m --bs=4k --rw=randwrite --verify=crc32c --do_verify=1 --verify_fatal=1 --ioengine=$engine >out 2>&1 ||
+            { cat out; return 1; }
+        rm -f v; echo "$engine verified"
+    done
+    fio --name=m --directory=. --nrfiles=8 --numjobs=2 --size=4m --bsrange=512-64k --rw=randrw --verify=md5 --do_verify=1 --verify_fatal=1 --ioengine=psync >out 2>&1 ||
+        { cat out; return 1; }
+    rm -f m.* out local-*-verify.state; echo "ranges verified"
+}
+step pip_venv; pip_venv() {
+    /usr/bin/python3 -c 'import ensurepip, venv' 2>/dev/null || return 127
+    /usr/bin/python3 - <<'P' && /usr/bin/python3 -m venv v && v/bin/pip install -q --no-index --disable-pip-version-check thing-1.0-py3-none-any.whl && v/bin/thing &&
+import base64, hashlib, zipfile
+files = {f"thing/m{i}.py": f"value = {i}\n" for i in range(100)}
+files["thing/__init__.py"] = "def main():\n    from thing import m7\n    print('thing', m7.value)\n"
+info = "thing-1.0.dist-info/"
+files[info + "METADATA"] = "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n"
+files[info + "WHEEL"] = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+files[info + "entry_points.txt"] = "[console_scripts]\nthing = thing:main\n"
+record = "".join(f"{n},sha256={base64.urlsafe_b64encode(hashlib.sha256(c.encode()).digest()).rstrip(b'=').decode()},{len(c)}\n" for n, c in files.items())
+files[info + "RECORD"] = record + info + "RECORD,,\n"
+with zipfile.ZipFile("thing-1.0-py3-none-any.whl", "w") as z:
+    for name, content in files.items():
+        z.writestr(name, content)
+P
+        v/bin/pip check --disable-pip-version-check && readlink v/lib64 && v/bin/pip uninstall -qy thing && ! ls v/lib/python*/site-packages/thing 2>/dev/null
+    local rc=$?; rm -rf v ./*.whl; return $rc
+}
+step pnpm_install; pnpm_install() {
+    needs pnpm || return 127
+    mkdir -p dep app store && printf '{"name":"dep","version":"1.2.3","bin":{"dep":"cli.js"}}' >dep/package.json &&
+        printf '#!/usr/bin/env node\nconsole.log("dep")\n' >dep/cli.js && mkdir dep/lib &&
+        for i in $(seq 100); do echo "module.exports=$i" >"dep/lib/$i.js"; done && (cd dep && npm pack --silent --offline) &&
+        cd app && printf '{"name":"app","version":"1.0.0","dependencies":{"dep":"file:../dep/dep-1.2.3.tgz"}}' >package.json &&
+        pnpm install --offline --silent --store-dir ../store && ./node_modules/.bin/dep && readlink node_modules/dep &&
+        ls node_modules/dep/lib | wc -l && rm -rf node_modules && pnpm install --offline --silent --frozen-lockfile --store-dir ../store && ./node_modules/.bin/dep
+    local rc=$?; cd .. && rm -rf app store; return $rc
+}
+step inotify; inotify() {
+    needs inotifywait || return 127
+    mkdir d && inotifywait -mqr --format '%e %f' -e create,delete,modify,attrib,moved_to,moved_from,close_write d >events 2>&1 & local watcher=$!
+    sleep 1
+    echo a >d/a && echo b >>d/a && mv d/a d/b && chmod 600 d/b && ln d/b d/c && rm d/b && truncate -s 9 d/c && mkdir d/sub
+    for _ in $(seq 100); do grep -q sub events && break; sleep 0.05; done
+    kill $watcher; wait $watcher 2>/dev/null; cat events; rm events
+}
+# How editors save: beside and renamed, renamed away and written anew, in place with a copy kept, without a name and linked.
+step editors; editors() {
+    needs python3 || return 127
+    python3 - <<'P'
+import os
+def put(path, text, flags=os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode=0o644):
+    fd = os.open(path, flags, mode); os.write(fd, text); os.fsync(fd); os.close(fd)
+put("f", b"one\n"); os.chmod("f", 0o640); os.link("f", "hard")
+before = os.stat("f")
+# Beside and renamed (most editors).
+put(".f.swp", b"swap"); put("f.tmp", b"two\n", mode=0o640); os.rename("f.tmp", "f"); os.unlink(".f.swp")
+assert open("f", "rb").read() == b"two\n" and open("hard", "rb").read() == b"one\n" and os.stat("hard").st_nlink == 1
+# Renamed away and written anew (vim, backupcopy=no); 4913 is how vim asks whether it may.
+put("4913", b""); os.chown("4913", before.st_uid, before.st_gid); os.unlink("4913")
+os.rename("f", "f~"); put("f", b"three\n"); os.chmod("f", 0o640); os.setxattr("f", "user.editor", b"vim"); os.unlink("f~")
+# In place with a copy kept (emacs, nano).
+put("f~", open("f", "rb").read()); os.utime("f~", ns=(1, 1)); put("f", b"four, shorter\n", os.O_WRONLY | os.O_TRUNC)
+assert os.getxattr("f", "user.editor") == b"vim" and os.stat("f~").st_mtime_ns == 1
+# Swapped in one step, and without a name until whole.
+import ctypes
+put("g", b"five\n"); assert ctypes.CDLL(None).renameat2(-100, b"f", -100, b"g", 2) == 0
+assert open("f", "rb").read() == b"five\n" and open("g", "rb").read() == b"four, shorter\n"
+fd = os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o600); os.write(fd, b"six\n"); os.fsync(fd)
+assert ctypes.CDLL(None).linkat(-100, f"/proc/self/fd/{fd}".encode(), -100, b"h", 0x400) == 0; os.close(fd)
+for name in sorted(os.listdir(".")): print(name, oct(os.stat(name).st_mode), open(name, "rb").read())
+P
+}
+
 # ---------- running it
 run() { # side step -> exit code in $work/side.rc, words in $work/side.out, the tree in $work/side.tree
     local dir=$1/$2
@@ -223,5 +354,34 @@ for name in "${steps[@]}"; do
     chmod -R u+w "$plain/$name" "$mounted/$name" 2>/dev/null
     rm -rf "${plain:?}/$name" "${mounted:?}/$name" || { failed=$((failed + 1)); echo "FAILED $name: cannot remove its tree"; }
 done
+
+# ---------- the same things on a fork, and after the world went back
+# A repository, a database and an installed package, made once; each must work where the world is forked and where it is set back.
+check_kept() { # directory
+    (cd "$1/kept/r" && git fsck --strict 2>&1 && git diff-files --name-only && git status --porcelain && git log --format=%H &&
+        sqlite3 ../db 'pragma integrity_check; select count(*) from t' && ../app/node_modules/.bin/dep && sha256sum t/a/f* | sha256sum) 2>&1
+}
+if [ -n "$server" ] && needs git && needs sqlite3 && needs npm; then
+    mkdir "$mounted/kept" "$work/fork"
+    (cd "$mounted/kept" && git_clone && sqlite3 db 'pragma journal_mode=wal; create table t(i); insert into t values(1),(2);' && npm_install) >"$work/kept.out" 2>&1 ||
+        { failed=$((failed + 1)); echo "FAILED kept: cannot be made"; tail "$work/kept.out"; }
+    mv "$mounted/kept/c" "$mounted/kept/r"; [ -e "$mounted/kept/app" ] || mv "$mounted/kept/dep" "$mounted/kept/app"
+    (cd "$mounted/kept/r" && git update-index --refresh) >/dev/null
+    here=$(check_kept "$mounted")
+    at=$("$MW" snapshot take programs 2>>"$log" | grep -o '[0-9]\{15,\}' | head -n 1)
+    "$MW" fork programs programs-fork >>"$log" 2>&1 && "$MW" mount programs-fork "$work/fork" >>"$log" 2>&1 || die "mw fork"
+    # The base goes on meanwhile, and wrong.
+    (cd "$mounted/kept" && rm -rf r/.git/objects && sqlite3 db 'delete from t' && rm -rf app/node_modules && echo broken >>r/t/a/f1)
+    there=$(check_kept "$work/fork")
+    if [ "$here" = "$there" ]; then echo "ok on a fork"; passed=$((passed + 1)); else
+        failed=$((failed + 1)); echo "FAILED on a fork"; diff <(echo "$here") <(echo "$there") | head -n 20
+    fi
+    "$MW" revert programs "$at" >>"$log" 2>&1 || die "mw revert"
+    there=$(check_kept "$mounted")
+    if [ "$here" = "$there" ]; then echo "ok after a revert"; passed=$((passed + 1)); else
+        failed=$((failed + 1)); echo "FAILED after a revert"; diff <(echo "$here") <(echo "$there") | head -n 20
+    fi
+    "$MW" unmount "$work/fork" >>"$log" 2>&1
+fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ] && { [ "$skipped" = 0 ] || [ "${CI-}" != true ]; }
