@@ -10,7 +10,7 @@ use crate::digest::{Claims, Digested, Digests};
 use crate::errors::{About, custom, error, internal, of};
 use crate::pool::Pool;
 use bytes::{Bytes, BytesMut};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use mw_world::{ChecksumAlgorithm, Object, Staged};
 use s3s::dto::StreamingBlob;
 use s3s::{Body, S3Error, S3ErrorCode, S3Result, StdError, TrailingHeaders};
@@ -80,19 +80,73 @@ pub(crate) async fn receive(
     always: Option<ChecksumAlgorithm>,
     otherwise: &[ChecksumAlgorithm],
 ) -> S3Result<Received> {
-    let length = length(asked)?;
+    let length = Length::Exactly(length(asked)?);
+    let content = content.unwrap_or_else(|| StreamingBlob::from(Body::empty()));
+    take(pool, staged, content, length, asked, always, otherwise).await
+}
+
+/// How long content may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Length {
+    /// As the client said.
+    Exactly(u64),
+    /// From so many bytes to so many.
+    Within(u64, u64),
+}
+
+impl Length {
+    fn most(self) -> u64 {
+        match self {
+            Self::Exactly(length) => length,
+            Self::Within(_, most) => most.min(CONTENT_MAX),
+        }
+    }
+
+    fn over(self) -> S3Error {
+        match self {
+            Self::Exactly(_) => incomplete(),
+            Self::Within(..) => {
+                error(S3ErrorCode::EntityTooLarge, "Your proposed upload exceeds the maximum allowed object size.")
+            }
+        }
+    }
+
+    fn check(self, size: u64) -> S3Result<()> {
+        match self {
+            Self::Exactly(length) if size != length => Err(incomplete()),
+            Self::Within(least, _) if size < least => Err(error(
+                S3ErrorCode::EntityTooSmall,
+                "Your proposed upload is smaller than the minimum allowed object size.",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Takes content whose length the request does not say otherwise into the store, as [`receive`] does.
+///
+/// # Errors
+/// Those of [`receive`]; `EntityTooLarge`, `EntityTooSmall`.
+pub(crate) async fn take(
+    pool: &Pool,
+    staged: Staged,
+    mut content: impl Stream<Item = Result<Bytes, StdError>> + Unpin,
+    length: Length,
+    asked: &Asked,
+    always: Option<ChecksumAlgorithm>,
+    otherwise: &[ChecksumAlgorithm],
+) -> S3Result<Received> {
     let claims = Claims::of(&asked.headers)?;
     let mut algorithms = claims.algorithms(otherwise);
     algorithms.extend(always.filter(|a| !algorithms.contains(a)));
     let mut place = Place::Here(Box::new(Arriving { staged, digests: Digests::new(&algorithms) }));
-    let mut content = content.unwrap_or_else(|| StreamingBlob::from(Body::empty()));
     let (mut pieces, mut waiting, mut size) = (Vec::new(), 0, 0u64);
     while let Some(piece) = content.next().await {
         let piece = piece.map_err(|e| faulty(&e, &asked.faults))?;
         size += piece.len() as u64;
         waiting += piece.len();
-        if size > length {
-            return Err(incomplete());
+        if size > length.most() {
+            return Err(length.over());
         }
         pieces.push(piece);
         if waiting >= PIECE {
@@ -100,9 +154,7 @@ pub(crate) async fn receive(
             waiting = 0;
         }
     }
-    if size != length {
-        return Err(incomplete());
-    }
+    length.check(size)?;
     let arriving = *place.push(pool, pieces).await?.here().await?;
     let digested = arriving.digests.finish();
     claims.with_trailer(asked.trailer.as_ref().and_then(TrailingHeaders::take))?.verify(&digested)?;

@@ -1,8 +1,9 @@
 //! Buckets, that is worlds: list, create, delete, head, and what S3 asks about a bucket.
 
+use crate::acl::owner_alone;
 use crate::auth::Asked;
-use crate::errors::{About, error, of};
-use crate::meta::stamp;
+use crate::errors::{About, error, internal, of};
+use crate::meta::{stamp, tags_within};
 use crate::verbs::Verbs;
 use mw_world::CreateOptions;
 use s3s::dto::*;
@@ -57,6 +58,19 @@ pub(crate) async fn create_bucket(
     if input.object_lock_enabled_for_bucket == Some(true) {
         return Err(error(S3ErrorCode::NotImplemented, "Object lock is not implemented."));
     }
+    if owner_alone(&asked).is_err() {
+        return Err(error(
+            S3ErrorCode::InvalidBucketAclWithObjectOwnership,
+            "Bucket cannot have ACLs set with ObjectOwnership's BucketOwnerEnforced setting",
+        ));
+    }
+    let ownership = input.object_ownership.as_ref().map(ObjectOwnership::as_str);
+    if ownership.is_some_and(|ownership| ownership != ObjectOwnership::BUCKET_OWNER_ENFORCED) {
+        return Err(error(
+            S3ErrorCode::NotImplemented,
+            "Object ownership other than BucketOwnerEnforced is not implemented.",
+        ));
+    }
     verbs
         .pool
         .run(move || {
@@ -99,4 +113,65 @@ pub(crate) async fn get_bucket_location(
     verbs.within(&asked, &input.bucket, |_| Ok(())).await?;
     let said = (!UNSAID.contains(&asked.region.as_str())).then(|| BucketLocationConstraint::from(asked.region.clone()));
     Ok(S3Response::new(GetBucketLocationOutput { location_constraint: said }))
+}
+
+/// The name of the setting that holds a bucket's tags.
+const TAGGING: &str = "tagging";
+/// The most tags of a bucket (AWS: 50).
+const TAGS_MAX: usize = 50;
+
+/// Answers a bucket's tags.
+pub(crate) async fn get_bucket_tagging(
+    verbs: &Verbs,
+    asked: Arc<Asked>,
+    input: GetBucketTaggingInput,
+) -> S3Result<S3Response<GetBucketTaggingOutput>> {
+    let stored = verbs
+        .within(&asked, &input.bucket, |session| session.setting(TAGGING, None).map_err(|e| of(&e, About::World)))
+        .await?
+        .ok_or_else(|| error(S3ErrorCode::NoSuchTagSet, "The TagSet does not exist"))?;
+    let tags: Vec<(String, String)> = serde_json::from_slice(&stored).map_err(|e| internal(&e))?;
+    let tag_set = tags.into_iter().map(|(key, value)| Tag { key: Some(key), value: Some(value) }).collect();
+    Ok(S3Response::new(GetBucketTaggingOutput { tag_set }))
+}
+
+/// Replaces a bucket's tags.
+pub(crate) async fn put_bucket_tagging(
+    verbs: &Verbs,
+    asked: Arc<Asked>,
+    input: PutBucketTaggingInput,
+) -> S3Result<S3Response<PutBucketTaggingOutput>> {
+    let given = input.tagging.tag_set.into_iter().map(|t| (t.key.unwrap_or_default(), t.value.unwrap_or_default()));
+    let tags = tags_within(given.collect(), TAGS_MAX)?;
+    let written = serde_json::to_vec(&tags).map_err(|e| internal(&e))?;
+    verbs
+        .within(&asked, &input.bucket, move |session| {
+            session.set_setting(TAGGING, None, Some(&written)).map_err(|e| of(&e, About::World))
+        })
+        .await?;
+    Ok(S3Response::new(PutBucketTaggingOutput::default()))
+}
+
+/// Removes a bucket's tags.
+pub(crate) async fn delete_bucket_tagging(
+    verbs: &Verbs,
+    asked: Arc<Asked>,
+    input: DeleteBucketTaggingInput,
+) -> S3Result<S3Response<DeleteBucketTaggingOutput>> {
+    verbs
+        .within(&asked, &input.bucket, |session| {
+            session.set_setting(TAGGING, None, None).map_err(|e| of(&e, About::World))
+        })
+        .await?;
+    Ok(S3Response::new(DeleteBucketTaggingOutput::default()))
+}
+
+/// Says that nobody pays for requests but the owner.
+pub(crate) async fn get_bucket_request_payment(
+    verbs: &Verbs,
+    asked: Arc<Asked>,
+    input: GetBucketRequestPaymentInput,
+) -> S3Result<S3Response<GetBucketRequestPaymentOutput>> {
+    verbs.within(&asked, &input.bucket, |_| Ok(())).await?;
+    Ok(S3Response::new(GetBucketRequestPaymentOutput { payer: Some(Payer::from_static(Payer::BUCKET_OWNER)) }))
 }

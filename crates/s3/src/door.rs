@@ -2,6 +2,8 @@
 
 use crate::auth::{RequestId, Secrets};
 use crate::chunks::{Faults, Framing};
+use crate::cors::{self, Cross};
+use crate::form;
 use crate::guard::{Framed, admit};
 use crate::host::Suffix;
 use crate::names::repaired;
@@ -10,12 +12,13 @@ use crate::verbs::Verbs;
 use crate::verified::Verified;
 use hyper::body::Body as _;
 use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, EXPECT, HeaderName, HeaderValue};
-use hyper::{Request, Response, StatusCode};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode};
 use mw_world::Store;
-use s3s::Body;
 use s3s::dto::StreamingBlob;
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::validation::NameValidation;
+use s3s::{Body, S3Result};
 use std::sync::Arc;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
@@ -42,6 +45,8 @@ impl Default for S3Options {
 pub struct S3Door {
     verifier: S3Service,
     store: Arc<Store>,
+    verbs: Verbs,
+    suffix: Option<Suffix>,
 }
 
 impl std::fmt::Debug for S3Door {
@@ -62,11 +67,11 @@ pub fn service(store: Arc<Store>, options: S3Options) -> S3Door {
         builder
     };
     let verbs = Verbs { store: Arc::clone(&store), pool: pool.clone(), public_url: options.public_url };
-    let router = build(S3ServiceBuilder::new(verbs)).build();
+    let router = build(S3ServiceBuilder::new(verbs.clone())).build();
     let mut verifier = build(S3ServiceBuilder::new(Nothing));
     verifier.set_auth(Secrets { store: Arc::clone(&store), pool: pool.clone() });
     verifier.set_route(Verified { store: Arc::clone(&store), pool, suffix: suffix.clone(), router });
-    S3Door { verifier: verifier.build(), store }
+    S3Door { verifier: verifier.build(), store, verbs, suffix }
 }
 
 impl S3Door {
@@ -79,24 +84,42 @@ impl S3Door {
         // One client (botocore) then misreads the next answer on the connection; on a new one it does not.
         let expects = parts.headers.contains_key(EXPECT);
         let empty = body.is_end_stream();
-        let answer = match admit(&parts) {
-            Ok(framed) => {
-                let faults = Faults::default();
-                let body = watched(body, framed, faults.clone());
-                parts.extensions.insert(faults);
-                parts.extensions.insert(RequestId(id.clone()));
-                self.verifier.call(Request::from_parts(parts, body)).await.unwrap_or_else(|e| {
-                    tracing::error!(error = ?e, "the S3 door could not answer");
-                    failed()
-                })
+        let cross = Cross::of(&parts, self.suffix.as_ref());
+        let answer = if parts.method == Method::OPTIONS {
+            cors::preflight(&self.verbs, &parts, self.suffix.as_ref()).await
+        } else if form::is_form(&parts) {
+            self.form(&parts, body).await
+        } else {
+            match admit(&parts) {
+                Ok(framed) => {
+                    let faults = Faults::default();
+                    let body = watched(body, framed, faults.clone());
+                    parts.extensions.insert(faults);
+                    parts.extensions.insert(RequestId(id.clone()));
+                    Ok(self.verifier.call(Request::from_parts(parts, body)).await.unwrap_or_else(|e| {
+                        tracing::error!(error = ?e, "the S3 door could not answer");
+                        failed()
+                    }))
+                }
+                Err(error) => Err(error),
             }
-            Err(error) => error.to_http_response().unwrap_or_else(|_| failed()),
         };
+        let answer = answer.unwrap_or_else(|error| error.to_http_response().unwrap_or_else(|_| failed()));
         let mut answer = finish(answer, &id);
+        if let Some(cross) = cross {
+            cross.allow(&self.verbs, &mut answer).await;
+        }
         if expects && (empty || answer.status().is_client_error() || answer.status().is_server_error()) {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         answer
+    }
+}
+
+impl S3Door {
+    async fn form(&self, parts: &Parts, body: Body) -> S3Result<Response<Body>> {
+        form::signed_once(parts)?;
+        form::post(&self.verbs, self.suffix.as_ref(), parts, body).await
     }
 }
 

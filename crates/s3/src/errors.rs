@@ -52,6 +52,9 @@ pub(crate) fn of(error: &mw_world::Error, about: About) -> S3Error {
 
 fn map(kind: ErrorKind, text: String, about: About) -> S3Error {
     match kind {
+        ErrorKind::NotFound if text.starts_with("NoSuchVersion") => {
+            error(S3ErrorCode::NoSuchVersion, "The specified version does not exist.")
+        }
         ErrorKind::NotFound => missing(about),
         ErrorKind::AlreadyExists => match about {
             About::World => error(

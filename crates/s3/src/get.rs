@@ -6,10 +6,11 @@
 use crate::auth::Asked;
 use crate::body::send;
 use crate::conditions::{Span, check, if_range, no_such_part, read, span};
-use crate::errors::{About, error, of};
+use crate::errors::error;
 use crate::meta::{as_given, class, content_type, etag, metadata, stamp, sum_type, sums, sums_typed};
 use crate::names::key_of;
 use crate::verbs::Verbs;
+use crate::versions;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
 use mw_world::{ChecksumAlgorithm, Object, ObjectInfo};
@@ -128,14 +129,17 @@ pub(crate) async fn get_object(
 ) -> S3Result<S3Response<GetObjectOutput>> {
     let key = key_of(&input.key)?;
     let (door, caller, version) = (verbs.clone(), Arc::clone(&asked), input.version_id);
-    let object: Object = verbs
+    let (object, id): (Object, _) = verbs
         .pool
         .run(move || {
-            door.session(&caller, &input.bucket, version.as_deref())?.get(&key).map_err(|e| of(&e, About::Key))
+            let (session, version) = door.versioned(&caller, &input.bucket, version.as_deref())?;
+            let object = versions::object(&session, &key, version)?;
+            let id = versions::id_of(&session, &object.info);
+            Ok((object, id))
         })
         .await?;
     let chosen = choose(&asked, &object.info, input.part_number)?;
-    let mut output = GetObjectOutput::default();
+    let mut output = GetObjectOutput { version_id: id, ..GetObjectOutput::default() };
     described!(output, &object.info, &chosen);
     output.tag_count = Some(object.info.meta.tags.len() as i32).filter(|n| *n > 0);
     let mut headers = as_given(&object.info);
@@ -153,9 +157,14 @@ async fn info_of(
     bucket: String,
     key: bytes::Bytes,
     version: Option<String>,
-) -> S3Result<ObjectInfo> {
+) -> S3Result<(ObjectInfo, Option<String>)> {
     let (door, caller) = (verbs.clone(), Arc::clone(asked));
-    let look = move || door.session(&caller, &bucket, version.as_deref())?.head(&key).map_err(|e| of(&e, About::Key));
+    let look = move || {
+        let (session, version) = door.versioned(&caller, &bucket, version.as_deref())?;
+        let info = versions::info(&session, &key, version)?;
+        let id = versions::id_of(&session, &info);
+        Ok((info, id))
+    };
     verbs.pool.run(look).await
 }
 
@@ -166,9 +175,9 @@ pub(crate) async fn head_object(
     input: HeadObjectInput,
 ) -> S3Result<S3Response<HeadObjectOutput>> {
     let key = key_of(&input.key)?;
-    let info = info_of(verbs, &asked, input.bucket, key, input.version_id).await?;
+    let (info, id) = info_of(verbs, &asked, input.bucket, key, input.version_id).await?;
     let chosen = choose(&asked, &info, input.part_number)?;
-    let mut output = HeadObjectOutput::default();
+    let mut output = HeadObjectOutput { version_id: id, ..HeadObjectOutput::default() };
     described!(output, &info, &chosen);
     let given = |value: Option<String>, field: &mut Option<String>| {
         if value.is_some() {
@@ -195,11 +204,12 @@ pub(crate) async fn get_object_attributes(
     input: GetObjectAttributesInput,
 ) -> S3Result<S3Response<GetObjectAttributesOutput>> {
     let key = key_of(&input.key)?;
-    let info = info_of(verbs, &asked, input.bucket, key, input.version_id).await?;
+    let (info, id) = info_of(verbs, &asked, input.bucket, key, input.version_id).await?;
     check(&read(&asked.headers, ""), &info.etag, info.modified)?;
     let wants = |name: &str| input.object_attributes.iter().any(|a| a.as_str().split(',').any(|a| a.trim() == name));
     let mut output =
         GetObjectAttributesOutput { last_modified: Some(stamp(info.modified)), ..GetObjectAttributesOutput::default() };
+    output.version_id = id;
     output.e_tag = wants("ETag").then(|| etag(&info.etag));
     output.object_size = wants("ObjectSize").then_some(info.size as i64);
     output.storage_class = wants("StorageClass")

@@ -95,7 +95,6 @@ pub(crate) fn admit(parts: &Parts) -> S3Result<Framed> {
         everything_signed(headers, param("X-Amz-SignedHeaders").unwrap_or_default())?;
     }
     vendor(headers)?;
-    form(parts)?;
     framing(headers)
 }
 
@@ -157,19 +156,6 @@ fn vendor(headers: &HeaderMap) -> S3Result<()> {
             format!("A header you provided implies functionality that is not implemented: {name}"),
         )),
     }
-}
-
-/// Uploads by browser form would be read whole before their policy is checked.
-fn form(parts: &Parts) -> S3Result<()> {
-    let kind = parts.headers.get(hyper::header::CONTENT_TYPE).map(|v| v.as_bytes()).unwrap_or_default();
-    let form = b"multipart/form-data";
-    if parts.method == hyper::Method::POST && kind.get(..form.len()).is_some_and(|k| k.eq_ignore_ascii_case(form)) {
-        return Err(error(
-            S3ErrorCode::NotImplemented,
-            "Uploads by POST form are not implemented; use a presigned PUT.",
-        ));
-    }
-    Ok(())
 }
 
 fn framing(headers: &HeaderMap) -> S3Result<Framed> {

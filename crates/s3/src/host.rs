@@ -1,5 +1,8 @@
 //! Virtual hosts: `bucket.SUFFIX` names a bucket; every other host, the suffix itself included, is path style.
 
+use crate::names::unpercent;
+use hyper::header::HOST;
+use hyper::http::request::Parts;
 use s3s::S3Result;
 use s3s::host::{S3Host, VirtualHost};
 
@@ -20,6 +23,18 @@ impl Suffix {
         let named = rest.strip_prefix('.').is_some_and(|r| r.eq_ignore_ascii_case(&self.0));
         (named && !bucket.is_empty()).then_some(bucket)
     }
+}
+
+/// Returns the bucket that a request names, and the key, by host or by path, with escapes resolved once; none where it names none.
+pub(crate) fn place(parts: &Parts, suffix: Option<&Suffix>) -> Option<(String, String)> {
+    let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let path = String::from_utf8(unpercent(parts.uri.path().as_bytes())).ok()?;
+    let path = path.strip_prefix('/').unwrap_or(&path);
+    if let Some(bucket) = suffix.and_then(|suffix| suffix.bucket(host)) {
+        return Some((bucket.to_owned(), path.to_owned()));
+    }
+    let (bucket, key) = path.split_once('/').unwrap_or((path, ""));
+    (!bucket.is_empty()).then(|| (bucket.to_owned(), key.to_owned()))
 }
 
 fn without_port(host: &str) -> &str {

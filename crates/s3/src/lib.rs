@@ -12,16 +12,20 @@
 //! So one verifier stands before the router, and what a verb acts on are the same bytes that were authorised. The door never
 //! names nodes or segments; errors become S3 codes in `errors` alone.
 
+mod acl;
 mod auth;
 mod body;
 mod bucket;
 mod chunks;
 mod conditions;
 mod copy;
+mod copy_part;
+mod cors;
 mod delete;
 mod digest;
 mod door;
 mod errors;
+mod form;
 mod get;
 mod guard;
 mod host;

@@ -23,7 +23,7 @@ const TOKEN: u8 = 1;
 
 /// How keys are written in an answer.
 #[derive(Clone, Copy)]
-enum Written {
+pub(crate) enum Written {
     /// Percent-encoded, so that every key can be carried.
     Url,
     /// As text, with the bytes that XML cannot carry under the escape of `names`.
@@ -31,7 +31,7 @@ enum Written {
 }
 
 impl Written {
-    fn of(encoding: Option<&EncodingType>) -> S3Result<Self> {
+    pub(crate) fn of(encoding: Option<&EncodingType>) -> S3Result<Self> {
         match encoding.map(EncodingType::as_str) {
             None => Ok(Self::Xml),
             Some("url") => Ok(Self::Url),
@@ -39,7 +39,7 @@ impl Written {
         }
     }
 
-    fn write(self, key: &[u8]) -> String {
+    pub(crate) fn write(self, key: &[u8]) -> String {
         match self {
             Self::Url => percent(&text_of(key)),
             Self::Xml => xml_of(key),
@@ -48,7 +48,7 @@ impl Written {
 }
 
 /// Reads how much one page may hold.
-fn limit(asked: Option<i32>) -> S3Result<usize> {
+pub(crate) fn limit(asked: Option<i32>) -> S3Result<usize> {
     match asked {
         None => Ok(PAGE_MAX),
         Some(n) => usize::try_from(n).map(|n| n.min(PAGE_MAX)).map_err(|_| {
@@ -57,7 +57,7 @@ fn limit(asked: Option<i32>) -> S3Result<usize> {
     }
 }
 
-fn bytes(text: Option<&String>) -> S3Result<Bytes> {
+pub(crate) fn bytes(text: Option<&String>) -> S3Result<Bytes> {
     text.map_or_else(|| Ok(Bytes::new()), |t| key_of(t))
 }
 

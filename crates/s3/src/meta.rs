@@ -1,5 +1,6 @@
 //! What an object carries besides its content: system headers, user metadata, tags, and what is refused because it would be a lie.
 
+use crate::acl::owner_alone;
 use crate::auth::Asked;
 use crate::digest::name;
 use crate::errors::error;
@@ -47,6 +48,7 @@ const PROMISES: [&str; 9] = [
 /// `MetadataTooLarge`, `InvalidTag`, `InvalidStorageClass`, or `NotImplemented` for a promise that is not kept.
 pub(crate) fn of_request(asked: &Asked, user: Option<Metadata>) -> S3Result<ObjectMeta> {
     promises(asked)?;
+    owner_alone(asked)?;
     let mut user: Vec<(String, String)> = user.into_iter().flatten().collect();
     user.sort();
     if user.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > METADATA_MAX {
@@ -94,9 +96,17 @@ fn storage_class(asked: &Asked) -> S3Result<Option<String>> {
 /// # Errors
 /// `InvalidTag` past the limits of AWS: ten tags, keys of 128 and values of 256 characters, no key twice.
 pub(crate) fn tags(tags: Vec<(String, String)>) -> S3Result<Vec<(String, String)>> {
-    let invalid = |message: &'static str| Err(error(S3ErrorCode::InvalidTag, message));
-    if tags.len() > TAGS_MAX {
-        return invalid("Object tags cannot be greater than 10");
+    tags_within(tags, TAGS_MAX)
+}
+
+/// Checks a set of at most `most` tags, as [`tags`] does.
+///
+/// # Errors
+/// `InvalidTag`.
+pub(crate) fn tags_within(tags: Vec<(String, String)>, most: usize) -> S3Result<Vec<(String, String)>> {
+    let invalid = |message: &str| Err(error(S3ErrorCode::InvalidTag, message));
+    if tags.len() > most {
+        return invalid(&format!("Tags cannot be greater than {most}"));
     }
     for (at, (key, value)) in tags.iter().enumerate() {
         if key.is_empty() || key.chars().count() > 128 {

@@ -12,6 +12,7 @@ use crate::errors::{About, bad_digest, error, of, part_order};
 use crate::meta::{algorithm, etag, of_request, stamp, sum, sum_type, sums, sums_typed};
 use crate::names::key_of;
 use crate::verbs::Verbs;
+use crate::versions::id_of;
 use mw_world::{Checksum as Sum, ChecksumAlgorithm as Algorithm, PartInfo, Session, UploadInfo, UploadOptions};
 use s3s::dto::*;
 use s3s::{S3ErrorCode, S3Response, S3Result};
@@ -24,7 +25,7 @@ const PARTS_MAX: i32 = 10_000;
 const PAGE_MAX: usize = 1000;
 
 /// What an upload without a declared algorithm computes, as AWS does.
-const DEFAULT: Algorithm = Algorithm::Crc64Nvme;
+pub(crate) const DEFAULT: Algorithm = Algorithm::Crc64Nvme;
 
 /// Checks a part's number.
 ///
@@ -226,11 +227,14 @@ pub(crate) async fn complete_multipart_upload(
     let plan = Plan { named, size: input.mpu_object_size, kind: input.checksum_type };
     let (conditions, id) = (read(&asked.headers, ""), input.upload_id);
     let caller = Arc::clone(&asked);
-    let info = verbs
+    let (info, version_id) = verbs
         .within(&asked, &input.bucket, move |session| {
             let upload = session.upload(&key, &id).map_err(|e| of(&e, About::Upload))?;
             let Made { parts, etag, checksums } = plan.make(&session, &upload, &caller)?;
-            session.complete_upload(&key, &id, &parts, &etag, checksums, &conditions).map_err(|e| of(&e, About::Upload))
+            let made = session.complete_upload(&key, &id, &parts, &etag, checksums, &conditions);
+            let info = made.map_err(|e| of(&e, About::Upload))?;
+            let id = id_of(&session, &info);
+            Ok((info, id))
         })
         .await?;
     let mut output = CompleteMultipartUploadOutput {
@@ -238,6 +242,7 @@ pub(crate) async fn complete_multipart_upload(
         key: Some(input.key),
         location: Some(location),
         e_tag: Some(etag(&info.etag)),
+        version_id,
         ..CompleteMultipartUploadOutput::default()
     };
     sums_typed!(output, &info.checksums);

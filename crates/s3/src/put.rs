@@ -7,6 +7,7 @@ use crate::errors::{About, of};
 use crate::meta::{etag, of_request, sums_typed};
 use crate::names::key_of;
 use crate::verbs::Verbs;
+use crate::versions::id_of;
 use mw_world::{ChecksumAlgorithm, PutOptions};
 use s3s::dto::*;
 use s3s::{S3Response, S3Result};
@@ -34,8 +35,15 @@ pub(crate) async fn put_object(
         receive(&verbs.pool, staged, input.body, &asked, None, &[ChecksumAlgorithm::Crc64Nvme]).await?;
     let options =
         PutOptions { meta, etag: digested.etag(), checksums: digested.checksums, conditions, ..PutOptions::default() };
-    let info = verbs.pool.run(move || session.put(&key, staged, &options).map_err(|e| of(&e, About::Key))).await?;
-    let mut output = PutObjectOutput { e_tag: Some(etag(&info.etag)), ..PutObjectOutput::default() };
+    let (info, version_id) = verbs
+        .pool
+        .run(move || {
+            let info = session.put(&key, staged, &options).map_err(|e| of(&e, About::Key))?;
+            let id = id_of(&session, &info);
+            Ok((info, id))
+        })
+        .await?;
+    let mut output = PutObjectOutput { e_tag: Some(etag(&info.etag)), version_id, ..PutObjectOutput::default() };
     sums_typed!(output, &info.checksums);
     Ok(S3Response::new(output))
 }

@@ -4,7 +4,7 @@
 
 use crate::auth::Asked;
 use crate::verbs::Verbs;
-use crate::{bucket, copy, delete, get, list, multipart, put, tags, versions};
+use crate::{acl, bucket, copy, copy_part, cors, delete, get, list, multipart, put, tags, versions};
 use s3s::dto::*;
 use s3s::{S3, S3Request, S3Response, S3Result};
 
@@ -29,6 +29,20 @@ verbs! {
     get_bucket_location in bucket: GetBucketLocationInput => GetBucketLocationOutput;
     get_bucket_versioning in versions: GetBucketVersioningInput => GetBucketVersioningOutput;
     put_bucket_versioning in versions: PutBucketVersioningInput => PutBucketVersioningOutput;
+    get_bucket_acl in acl: GetBucketAclInput => GetBucketAclOutput;
+    put_bucket_acl in acl: PutBucketAclInput => PutBucketAclOutput;
+    get_object_acl in acl: GetObjectAclInput => GetObjectAclOutput;
+    put_object_acl in acl: PutObjectAclInput => PutObjectAclOutput;
+    get_bucket_ownership_controls in acl: GetBucketOwnershipControlsInput => GetBucketOwnershipControlsOutput;
+    put_bucket_ownership_controls in acl: PutBucketOwnershipControlsInput => PutBucketOwnershipControlsOutput;
+    get_bucket_tagging in bucket: GetBucketTaggingInput => GetBucketTaggingOutput;
+    put_bucket_tagging in bucket: PutBucketTaggingInput => PutBucketTaggingOutput;
+    delete_bucket_tagging in bucket: DeleteBucketTaggingInput => DeleteBucketTaggingOutput;
+    get_bucket_request_payment in bucket: GetBucketRequestPaymentInput => GetBucketRequestPaymentOutput;
+    get_bucket_cors in cors: GetBucketCorsInput => GetBucketCorsOutput;
+    put_bucket_cors in cors: PutBucketCorsInput => PutBucketCorsOutput;
+    delete_bucket_cors in cors: DeleteBucketCorsInput => DeleteBucketCorsOutput;
+    list_object_versions in versions: ListObjectVersionsInput => ListObjectVersionsOutput;
     list_objects in list: ListObjectsInput => ListObjectsOutput;
     list_objects_v2 in list: ListObjectsV2Input => ListObjectsV2Output;
     get_object in get: GetObjectInput => GetObjectOutput;
@@ -40,7 +54,7 @@ verbs! {
     delete_objects in delete: DeleteObjectsInput => DeleteObjectsOutput;
     create_multipart_upload in multipart: CreateMultipartUploadInput => CreateMultipartUploadOutput;
     upload_part in multipart: UploadPartInput => UploadPartOutput;
-    upload_part_copy in copy: UploadPartCopyInput => UploadPartCopyOutput;
+    upload_part_copy in copy_part: UploadPartCopyInput => UploadPartCopyOutput;
     complete_multipart_upload in multipart: CompleteMultipartUploadInput => CompleteMultipartUploadOutput;
     abort_multipart_upload in multipart: AbortMultipartUploadInput => AbortMultipartUploadOutput;
     list_parts in multipart: ListPartsInput => ListPartsOutput;

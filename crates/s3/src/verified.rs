@@ -5,6 +5,7 @@
 
 use crate::auth::{Asked, RequestId};
 use crate::body::{faulty, whole};
+use crate::bucket::owner;
 use crate::chunks::Faults;
 use crate::conditions;
 use crate::digest::{Claims, digest};
@@ -35,6 +36,9 @@ const TOKEN: &str = "x-amz-security-token";
 
 /// Parameters that make a PUT of an object one of its properties.
 const SUBRESOURCES: [&str; 4] = ["acl", "tagging", "retention", "legal-hold"];
+
+/// Parameters under which the body is a document whose own checksum the headers give.
+const DOCUMENTS: [&str; 5] = ["delete", "tagging", "cors", "versioning", "acl"];
 
 /// Takes every verified request.
 pub(crate) struct Verified {
@@ -96,6 +100,7 @@ impl S3Route for Verified {
             headers.insert(CONTENT_ENCODING, encoding);
         }
         hoisted(&query, &mut headers);
+        expected_owner(&headers)?;
         let body = if self.is_content(&request.method, &request.uri, &headers, &query) {
             request.input
         } else {
@@ -160,6 +165,14 @@ fn token(uri: &Uri, headers: &HeaderMap) -> Option<String> {
     })
 }
 
+/// A client that names the owner whom it expects would rather be refused than served by another.
+fn expected_owner(headers: &HeaderMap) -> S3Result<()> {
+    let ours = owner().id.unwrap_or_default();
+    let names = ["x-amz-expected-bucket-owner", "x-amz-source-expected-bucket-owner"];
+    let other = names.iter().filter_map(|name| headers.get(*name)).any(|value| value.as_bytes() != ours.as_bytes());
+    if other { Err(denied()) } else { Ok(()) }
+}
+
 /// Reads a small body whole and checks what the client claims about it.
 async fn small(body: Body, headers: &HeaderMap, query: &[(String, String)], faults: &Faults) -> S3Result<Body> {
     let declared = headers.get("content-length").and_then(|v| v.to_str().ok()).and_then(|v| v.parse::<u64>().ok());
@@ -169,7 +182,7 @@ async fn small(body: Body, headers: &HeaderMap, query: &[(String, String)], faul
     }
     let data = whole(body, WHOLE_MAX).await.map_err(|e| faulty(&e, faults))?.ok_or_else(too_long)?;
     // At Complete the checksum headers are about the object, not about this body.
-    let about_body = query.iter().any(|(n, _)| n == "delete" || n == "tagging");
+    let about_body = query.iter().any(|(name, _)| DOCUMENTS.contains(&name.as_str()));
     if about_body {
         let claims = Claims::of(headers)?;
         claims.verify(&digest(&data, &claims.algorithms(&[])))?;

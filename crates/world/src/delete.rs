@@ -7,6 +7,7 @@ use crate::mutate::require_key;
 use crate::principal::{Principal, Role};
 use crate::session::Session;
 use crate::store::{Store, decode_claim};
+use crate::versions;
 use crate::world::{World, alive_value};
 use mw_meta::{Batch, Durability, Expect, Order};
 use mw_model::{ErrorKind, Ino, WorldId};
@@ -78,14 +79,14 @@ impl Store {
         Ok(())
     }
 
-    /// Removes all that a dead world holds on to: its state, history, snapshots, sync points and uploads.
+    /// Removes all that a dead world holds on to: its state, history, snapshots, sync points, uploads and settings.
     pub(crate) fn let_go(&self, id: WorldId) -> Result<()> {
         let mut batch = Batch::new();
         for tag in [Tag::State, Tag::Sync] {
             batch.delete(layout::of(tag, id));
         }
         self.meta.commit(batch, Durability::Soon)?;
-        for tag in [Tag::History, Tag::Snapshot, Tag::Upload] {
+        for tag in [Tag::History, Tag::Snapshot, Tag::Upload, Tag::Setting] {
             let (start, end) = layout::all_of(tag, id);
             self.remove(&start, &end)?;
         }
@@ -158,10 +159,14 @@ impl Session {
         let shared_out = {
             let head = world.head.lock();
             world.need_alive()?;
-            if !force && head.view.entries(Ino::ROOT, &[]).next().transpose()?.is_some() {
+            if !force && (head.view.entries(Ino::ROOT, &[]).next().transpose()?.is_some() || versions::any(&head.view)?)
+            {
                 return Err(Error::new(
                     ErrorKind::NotEmpty,
-                    format!("world {} is not empty; delete its objects first, or force it", self.name),
+                    format!(
+                        "world {} is not empty; delete its objects and their versions first, or force it",
+                        self.name
+                    ),
                 ));
             }
             let alive = layout::of(Tag::Alive, world.id);

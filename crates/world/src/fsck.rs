@@ -8,6 +8,7 @@ use crate::recover::is_extent;
 use crate::snapshot::SnapshotRecord;
 use crate::state::{Range, State};
 use crate::store::{Store, decode_claim};
+use crate::versions;
 use crate::world::alive_value;
 use bytes::Bytes;
 use mw_meta::Order;
@@ -330,6 +331,7 @@ impl Check<'_> {
         let mut names: HashMap<Ino, Names> = HashMap::new();
         let mut content: HashMap<Ino, Content> = HashMap::new();
         let mut orphans: HashSet<Ino> = HashSet::new();
+        let mut kept: HashMap<Ino, u32> = HashMap::new();
         for item in view.scan(Bytes::from_static(&[0; 8]), Bytes::from(vec![u8::MAX; 10])) {
             let (key, value) = item?;
             let (ino, kind, suffix) = record::split(&key)?;
@@ -364,12 +366,25 @@ impl Check<'_> {
                 Kind::Orphan => {
                     orphans.insert(Ino(crate::view::number(suffix)));
                 }
+                Kind::Version => {
+                    if let (_, versions::Kept { ino: Some(ino), .. }) = versions::read(&key, &value)? {
+                        *kept.entry(ino).or_default() += 1;
+                    }
+                }
                 Kind::Object | Kind::Xattr => {}
             }
         }
         for (ino, inode) in &inodes {
             let of = names.remove(ino).unwrap_or_default();
-            self.inode(name, *ino, inode, &of, orphans.contains(ino), &content.remove(ino).unwrap_or_default());
+            let versions = kept.remove(ino).unwrap_or_default();
+            if versions != u32::from(inode.retained) {
+                self.problem(format!("world {name}: inode {ino} is kept as {versions} versions of objects"));
+            }
+            let nameless = orphans.contains(ino) || inode.retained;
+            self.inode(name, *ino, inode, &of, nameless, &content.remove(ino).unwrap_or_default());
+        }
+        for ino in kept.keys() {
+            self.problem(format!("world {name}: a version of an object is inode {ino}, which does not exist"));
         }
         for ino in names.keys().chain(content.keys()) {
             self.problem(format!("world {name}: records of inode {ino}, which does not exist"));

@@ -14,6 +14,8 @@ pub(crate) enum Tag {
     Dying = b'B',
     /// Counters that are leased in blocks.
     Counter = b'C',
+    /// What a door keeps with a world.
+    Setting = b'D',
     /// A fork of a base (the base's index).
     Child = b'F',
     /// A state that history can start from.

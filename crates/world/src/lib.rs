@@ -13,7 +13,8 @@
 //!   `sync`: what a fork and its base last had in common;
 //! - `delete`, `sweep`: space given back; `fsck`: everything proved; `history`: who did what; `usage`: how much there is;
 //! - `principal`, `keys`, `key_record`, `sealing`, `temporary`: keys, grants, roles; `policy`, `policies`: what narrows and widens them;
-//!   `power` decides, without I/O, and `permit` asks at every verb; `once`: idempotency keys; `listener`: what mounts must hear; `orphan`.
+//!   `power` decides, without I/O, and `permit` asks at every verb; `once`: idempotency keys; `listener`: what mounts must hear; `orphan`;
+//!   `setting`: what a door keeps with a world.
 
 mod content;
 mod delete;
@@ -45,6 +46,7 @@ mod record;
 mod recover;
 mod sealing;
 mod session;
+mod setting;
 mod snapshot;
 mod state;
 mod store;
@@ -72,7 +74,7 @@ pub use listener::{Changed, Listener, Subscription};
 pub use merge::{Combine, Conflict, ConflictKind, Policy, Side};
 pub use objects::{
     Checksum, ChecksumAlgorithm, Conditions, CopyOptions, ListRequest, Listed, Listing, Object, ObjectInfo, ObjectMeta,
-    PartInfo, PutOptions, Staged, UploadInfo, UploadOptions,
+    PartCopy, PartInfo, PartSaid, PutOptions, Staged, UploadInfo, UploadOptions,
 };
 pub use policies::PolicyInfo;
 pub use power::Verbs;
@@ -87,4 +89,6 @@ pub use sweep::Swept;
 pub use temporary::{Bounds, Temporary};
 pub use time::At;
 pub use usage::{Status, Usage};
-pub use versions::{VersionId, Versioning};
+pub use versions::{
+    Deleted, ListedVersion, Marker, VersionId, Versioned, Versioning, VersionsListing, VersionsRequest,
+};

@@ -10,6 +10,7 @@ use crate::principal::Principal;
 use crate::state::State;
 use crate::store::Store;
 use crate::txn::Txn;
+use crate::versions;
 use crate::world::{Head, World};
 use mw_meta::{Batch, Durability, Expect};
 use mw_model::{ErrorKind, Seq};
@@ -106,6 +107,7 @@ impl Store {
         let now = head.next_time(self.env.now());
         let mut txn = Txn::new(self, world, head.view.clone(), now, what.verb);
         let out = plan(&mut txn)?;
+        versions::keep(&mut txn, &head.view, world.versions())?;
         let growth = head.room.charge(&head.view, &txn)?;
         let Txn { mut view, path, note, run, verb, root, changes, notices, meta, force, segments, .. } = txn;
         if changes.is_empty() && root.is_none() && !force {

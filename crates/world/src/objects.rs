@@ -30,12 +30,16 @@ pub use conditions::Conditions;
 pub use copy::CopyOptions;
 pub use list::{ListRequest, Listed, Listing};
 pub use meta::{Checksum, ChecksumAlgorithm, ObjectInfo, ObjectMeta};
-pub use parts::PartInfo;
+pub use parts::{PartCopy, PartInfo, PartSaid};
 pub use put::PutOptions;
 pub use read::Object;
 pub use stage::Staged;
 pub use upload::{UploadInfo, UploadOptions};
 
+pub(crate) use delete::need_some_key;
+pub(crate) use find::{Found, find_object};
 pub(crate) use known::Known;
+pub(crate) use list::{Item, page, rolled_up};
 pub(crate) use parts::upload_blobs;
 pub(crate) use place::{Attributes, NewObject};
+pub(crate) use walk::past;

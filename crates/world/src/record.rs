@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Parent = 6,
     /// Under inode 0: an inode without a name that somebody had open.
     Orphan = 7,
+    /// Under inode 0: a version of an object that was replaced or deleted; suffix: see `versions::record`.
+    Version = 8,
 }
 
 /// Makes a record key.
@@ -74,6 +76,7 @@ pub(crate) fn split(key: &[u8]) -> Result<(Ino, Kind, &[u8])> {
         5 => Kind::Extent,
         6 => Kind::Parent,
         7 => Kind::Orphan,
+        8 => Kind::Version,
         n => return Err(Error::corrupt(format!("record kind {n} is unknown"))),
     };
     Ok((ino, kind, r.0))
@@ -104,6 +107,8 @@ pub(crate) struct Inode {
     pub content: Version,
     /// A directory that exists only because of keys under it.
     pub implicit: bool,
+    /// A kept version of an object: it has no name, and the record of the version refers to it.
+    pub retained: bool,
 }
 
 impl Inode {
@@ -125,6 +130,7 @@ impl Inode {
             btime: time,
             content: now,
             implicit: false,
+            retained: false,
         }
     }
 
@@ -150,7 +156,7 @@ impl Inode {
 
     pub(crate) fn encode(&self) -> Value {
         let mut w = Writer::new();
-        w.u8(1).u8(self.kind.to_u8()).u8(u8::from(self.implicit));
+        w.u8(1).u8(self.kind.to_u8()).u8(u8::from(self.implicit) | u8::from(self.retained) << 1);
         w.var(u64::from(self.mode)).var(u64::from(self.uid)).var(u64::from(self.gid)).var(u64::from(self.nlink));
         w.var(self.size).var(self.allocated).var(u64::from(self.rdev));
         w.int(self.atime).int(self.mtime).int(self.ctime).int(self.btime).var(self.content.0);
@@ -161,10 +167,11 @@ impl Inode {
         let mut r = Reader::new(&value.data);
         version(&mut r)?;
         let kind = file_type(r.u8()?)?;
-        let implicit = r.u8()? & 1 != 0;
+        let flags = r.u8()?;
         let inode = Self {
             kind,
-            implicit,
+            implicit: flags & 1 != 0,
+            retained: flags & 2 != 0,
             mode: r.var32()?,
             uid: r.var32()?,
             gid: r.var32()?,

@@ -29,6 +29,8 @@ use std::time::Duration;
 pub struct Options {
     /// How long history stays readable.
     pub retention: Duration,
+    /// How long an upload that nobody ends is kept.
+    pub uploads: Duration,
     /// The budget of the caches, in bytes.
     pub memory: usize,
     /// A world is folded when its overlay weighs this much, in bytes.
@@ -45,6 +47,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             retention: Duration::from_secs(7 * 86_400),
+            uploads: Duration::from_secs(7 * 86_400),
             memory: 1 << 30,
             fold_bytes: 1 << 20,
             owner: (0, 0),

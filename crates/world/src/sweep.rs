@@ -34,6 +34,8 @@ pub struct Swept {
     pub worlds: u64,
     /// Entries of history beyond retention that went.
     pub entries: u64,
+    /// Uploads that nobody ended in time.
+    pub uploads: u64,
 }
 
 /// The blobs that something refers to.
@@ -80,6 +82,7 @@ impl Store {
     pub fn sweep(self: &Arc<Self>) -> Result<Swept> {
         let mut swept = Swept::default();
         self.bury(&mut swept)?;
+        swept.uploads = self.expire_uploads()?;
         self.retire(&mut swept)?;
         let candidates = self.candidates()?;
         let mut marks = Marks::default();

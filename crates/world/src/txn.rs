@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::listener::Changed;
 use crate::record::{self, Entry, Extent, Inode, Kind};
 use crate::store::Store;
+use crate::versions::Keep;
 use crate::view::{self, View};
 use crate::world::World;
 use bytes::Bytes;
@@ -38,6 +39,8 @@ pub(crate) struct Txn<'a> {
     pub force: bool,
     /// Whether a new value refers to bytes in segments.
     pub segments: bool,
+    /// Which versions of objects this change keeps.
+    pub keep: Keep,
     pub store: &'a Store,
     pub world: &'a World,
 }
@@ -57,6 +60,7 @@ impl<'a> Txn<'a> {
             meta: mw_meta::Batch::new(),
             force: false,
             segments: false,
+            keep: Keep::of(verb),
             store,
             world,
         }

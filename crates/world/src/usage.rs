@@ -68,6 +68,9 @@ impl Session {
             let inode = Inode::decode(&value)?;
             usage.inodes += 1;
             usage.bytes += inode.allocated;
+            if inode.retained {
+                continue;
+            }
             match inode.kind {
                 FileType::Directory => usage.directories += u64::from(key[..8] != Ino::ROOT.0.to_be_bytes()),
                 FileType::File | FileType::Symlink => {

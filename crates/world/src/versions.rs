@@ -10,8 +10,19 @@
 //! - `keep`: what a change replaced or removed, kept in the same entry; `bulk`: the same for promote, rebase, revert and restore;
 //! - `verbs`: versions read and deleted; `list`: all of them, a page at a time.
 
+mod bulk;
+mod keep;
+mod list;
+mod record;
 mod setting;
+mod verbs;
 
+pub use list::{ListedVersion, VersionsListing, VersionsRequest};
 pub use setting::{VersionId, Versioning};
+pub use verbs::{Deleted, Marker, Versioned};
 
+pub(crate) use bulk::carry;
+pub(crate) use keep::{Keep, keep};
+pub(crate) use record::{Kept, any, read};
 pub(crate) use setting::Versions;
+pub(crate) use verbs::{find_version, no_version};

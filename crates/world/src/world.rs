@@ -230,3 +230,6 @@ pub(crate) fn encode_claim(claim: &Claim) -> Bytes {
     w.u8(1).u64(claim.owner.world.0).u64(claim.owner.incarnation.0).var(u64::from(claim.used));
     w.0.into()
 }
+
+#[cfg(test)]
+mod tests;

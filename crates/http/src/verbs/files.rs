@@ -189,7 +189,7 @@ fn delete_keys(session: &Session, path: &[u8], moved: &mut Moved) -> Result<()> 
             })
             .collect();
         for deleted in session.delete_many(&keys)? {
-            moved.files += u64::from(deleted?);
+            moved.files += u64::from(deleted?.existed);
         }
         match listing.next {
             None => return Ok(()),

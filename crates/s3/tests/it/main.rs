@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod acl;
 mod auth;
+mod bad;
 mod client;
+mod cors;
+mod form;
 mod house;
 mod keys;
 mod list;
@@ -11,3 +15,4 @@ mod multipart;
 mod objects;
 mod scope;
 mod streaming;
+mod versions;

@@ -240,3 +240,38 @@ fn parts_can_be_copied() {
     let whole = [&source[..], &source[10..20]].concat();
     assert!(house.root.get("/base/m").ok().body == whole);
 }
+
+#[test]
+fn a_copied_part_has_the_checksum_that_the_upload_wants() {
+    let house = House::with_base();
+    let source = data(MIN + 1000, 6);
+    house.root.put("/base/s", source.clone()).ok();
+    let whole = [&source[..], &source[10..20]].concat();
+    house.root.put("/base/plain", whole.clone()).ok();
+    let sum_of = |key: &str, name: &str| {
+        let head = Ask::new("HEAD", &format!("/base/{key}")).header("x-amz-checksum-mode", "ENABLED");
+        house.root.ask(&head).ok().header(name).map(str::to_owned)
+    };
+    for (algorithm, kind) in [("CRC64NVME", "FULL_OBJECT"), ("SHA256", "COMPOSITE"), ("CRC32C", "FULL_OBJECT")] {
+        let id = start(&house.root, "m", &[("x-amz-checksum-algorithm", algorithm), ("x-amz-checksum-type", kind)]);
+        let copy = |number: u32, range: Option<&str>| {
+            let mut ask = Ask::new("PUT", &format!("/base/m?partNumber={number}&uploadId={id}"))
+                .header("x-amz-copy-source", "/base/s");
+            if let Some(range) = range {
+                ask = ask.header("x-amz-copy-source-range", range);
+            }
+            let answer = house.root.ask(&ask).ok();
+            assert!(!answer.tag(&format!("Checksum{algorithm}")).is_empty(), "{}", answer.text());
+            answer.tag("ETag").trim_matches('"').to_owned()
+        };
+        let (first, second) = (copy(1, None), copy(2, Some("bytes=10-19")));
+        assert_eq!((first.clone(), second.clone()), (md5(&source), md5(&source[10..20])));
+        complete(&house.root, "m", &id, &[(1, first), (2, second)], &[]).ok();
+        let name = format!("x-amz-checksum-{}", algorithm.to_ascii_lowercase());
+        let made = sum_of("m", &name).expect("a checksum");
+        assert_eq!(made.ends_with("-2"), kind == "COMPOSITE");
+        if algorithm == "CRC64NVME" {
+            assert_eq!(Some(made), sum_of("plain", &name));
+        }
+    }
+}

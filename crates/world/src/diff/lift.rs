@@ -35,7 +35,7 @@ pub(crate) fn lift(content: &Content, a: &View, b: &View, records: &Records) -> 
             Kind::Inode | Kind::Object | Kind::Xattr | Kind::Extent => {
                 touched.insert(ino);
             }
-            Kind::Parent | Kind::Orphan => {}
+            Kind::Parent | Kind::Orphan | Kind::Version => {}
         }
     }
     lift.renames(&mut in_a)?;

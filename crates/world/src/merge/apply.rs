@@ -338,7 +338,9 @@ impl Apply<'_, '_, '_> {
             return Ok(*ino);
         }
         let there = self.txn.view.find_inode(theirs.ino)?;
-        let orphan = self.txn.view.get(&record::orphan_key(theirs.ino))?.is_some();
+        // What has no name here, and is somebody's all the same: an open file, or a kept version.
+        let orphan =
+            self.txn.view.get(&record::orphan_key(theirs.ino))?.is_some() || there.is_some_and(|inode| inode.retained);
         let ino = match there {
             None => theirs.ino,
             // All of its names were taken: it is being renamed onto another.

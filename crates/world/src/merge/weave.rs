@@ -117,7 +117,7 @@ impl<'a> Weave<'a> {
                 Kind::Inode | Kind::Object | Kind::Xattr | Kind::Extent => {
                     inodes.insert(ino);
                 }
-                Kind::Parent | Kind::Orphan => {}
+                Kind::Parent | Kind::Orphan | Kind::Version => {}
             }
         }
         for ino in inodes {

@@ -65,7 +65,7 @@ impl Session {
             for (number, record) in joined.records {
                 txn.meta.require(place(id, upload, Piece::Part, number), Expect::Value(record));
             }
-            self.end_upload(upload, &mut txn.meta)?;
+            self.store.end_upload(id, upload, &mut txn.meta)?;
             txn.path = Some(Bytes::copy_from_slice(key));
             Ok(txn.place(key, new)?.info(key))
         });

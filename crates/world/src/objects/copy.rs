@@ -1,13 +1,14 @@
 //! COPY: extents are shared, no byte is moved; within a world and across worlds.
 
 use super::conditions::Conditions;
-use super::find::{need_key, need_object};
+use super::find::{found, need_key};
 use super::meta::{ObjectInfo, ObjectMeta};
 use super::place::{Attributes, NewObject};
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::txn::Txn;
+use crate::versions::VersionId;
 use crate::view::View;
 use bytes::Bytes;
 use mw_meta::Durability;
@@ -21,6 +22,8 @@ pub struct CopyOptions {
     pub replace: Option<ObjectMeta>,
     /// Tags to set; none: those of the source.
     pub replace_tags: Option<Vec<(String, String)>>,
+    /// The version of the source; none: what is there.
+    pub version: Option<VersionId>,
     /// What must hold of the source.
     pub source: Conditions,
     /// What must hold of the object that is there.
@@ -40,22 +43,27 @@ impl Session {
     pub fn copy(&self, from: &Session, from_key: &[u8], key: &[u8], options: &CopyOptions) -> Result<ObjectInfo> {
         self.need_now()?;
         let permit = self.may(Action::PutObject, key)?;
-        from.may(Action::GetObject, from_key)?;
+        from.may(if options.version.is_some() { Action::GetObjectVersion } else { Action::GetObject }, from_key)?;
         need_key(key)?;
         let here = from.world.id == self.world.id && from.at.is_none();
-        if here && from_key == key && options.replace.is_none() && options.replace_tags.is_none() {
+        if here
+            && from_key == key
+            && options.version.is_none()
+            && options.replace.is_none()
+            && options.replace_tags.is_none()
+        {
             return Err(Error::invalid(
                 "InvalidRequest: this would copy an object onto itself and change nothing; replace its metadata or tags",
             ));
         }
         if here {
             return self.change_with(permit, Verb::Copy, Durability::Durable, |txn| {
-                let new = source(&txn.view, from_key, options)?;
+                let new = source(&txn.view, from, from_key, options)?;
                 copied(txn, key, new, options)
             });
         }
         self.borrowing(from, |lent| {
-            let new = source(&lent.view, from_key, options)?;
+            let new = source(&lent.view, from, from_key, options)?;
             self.change_with(permit, Verb::Copy, Durability::Durable, |txn| {
                 lent.require(&new.extents, &mut txn.meta);
                 txn.note = from.name.to_string();
@@ -66,8 +74,8 @@ impl Session {
 }
 
 /// Reads what is to be copied.
-fn source(view: &View, key: &[u8], options: &CopyOptions) -> Result<NewObject> {
-    let found = need_object(view, key)?;
+fn source(view: &View, from: &Session, key: &[u8], options: &CopyOptions) -> Result<NewObject> {
+    let found = found(view, from.world.versions(), key, options.version)?;
     options.source.check(Some(&found.info(key)))?;
     let extents = match found.inode.kind {
         FileType::Directory => Vec::new(),

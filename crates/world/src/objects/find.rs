@@ -5,12 +5,14 @@ use super::meta::ObjectInfo;
 use crate::error::{Error, Result};
 use crate::files::split_key;
 use crate::record::Inode;
+use crate::versions::{VersionId, Versioned, Versions, find_version, no_version};
 use crate::view::View;
 use bytes::Bytes;
 use mw_model::name::MAX_KEY;
 use mw_model::{ErrorKind, FileType, Ino};
 
 /// An object that was found.
+#[derive(Debug)]
 pub(crate) struct Found {
     pub ino: Ino,
     pub inode: Inode,
@@ -74,4 +76,19 @@ pub(crate) fn is_empty_object(view: &View, dir: Ino) -> Result<bool> {
 /// `NotFound`.
 pub(crate) fn need_object(view: &View, key: &[u8]) -> Result<Found> {
     find_object(view, key)?.ok_or_else(|| Error::not_found(format!("no object {:?}", String::from_utf8_lossy(key))))
+}
+
+/// Returns an object: the one under a key, or one version of the key.
+///
+/// # Errors
+/// `NotFound`; `ReadOnly` when the version is a marker.
+pub(crate) fn found(view: &View, setting: Versions, key: &[u8], version: Option<VersionId>) -> Result<Found> {
+    let Some(id) = version else { return need_object(view, key) };
+    match find_version(view, setting, key, id)?.ok_or_else(|| no_version(key, id))? {
+        Versioned::Object(found) => Ok(found),
+        Versioned::Marker(_) => Err(Error::new(
+            ErrorKind::ReadOnly,
+            format!("version {id} of {:?} is a deletion and has no content", String::from_utf8_lossy(key)),
+        )),
+    }
 }

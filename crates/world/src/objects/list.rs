@@ -53,13 +53,13 @@ pub struct Listing {
 }
 
 /// An item before its inode was looked up.
-enum Item {
+pub(crate) enum Item {
     Object { key: Bytes, ino: Ino },
     Prefix(Bytes),
 }
 
 impl Item {
-    fn name(&self) -> &Bytes {
+    pub(crate) fn name(&self) -> &Bytes {
         match self {
             Self::Object { key, .. } | Self::Prefix(key) => key,
         }
@@ -83,7 +83,7 @@ impl Session {
 }
 
 /// Collects the items of a page.
-fn page(view: &View, request: &ListRequest) -> Result<(Vec<Item>, Option<Bytes>)> {
+pub(crate) fn page(view: &View, request: &ListRequest) -> Result<(Vec<Item>, Option<Bytes>)> {
     let mut items: Vec<Item> = Vec::new();
     let delimiter = request.delimiter.as_deref().filter(|d| !d.is_empty());
     let roll = |key: &Bytes| delimiter.and_then(|d| rolled_up(key, request.prefix.len(), d));
@@ -140,7 +140,7 @@ fn start(request: &ListRequest, roll: &dyn Fn(&Bytes) -> Option<Bytes>) -> Optio
 }
 
 /// Returns the prefix up to the end of the first delimiter behind the first `skip` bytes.
-fn rolled_up(key: &Bytes, skip: usize, delimiter: &[u8]) -> Option<Bytes> {
+pub(crate) fn rolled_up(key: &Bytes, skip: usize, delimiter: &[u8]) -> Option<Bytes> {
     let at = key.get(skip..)?.windows(delimiter.len()).position(|w| w == delimiter)?;
     Some(key.slice(..skip + at + delimiter.len()))
 }

@@ -3,7 +3,7 @@
 //! Invariant: a part is two records of one commit: what it is, and where its bytes are. The bytes belong to the world and their
 //! claim is in that commit too.
 
-use super::find::need_object;
+use super::find::found;
 use super::known;
 use super::lend::Lent;
 use super::meta::Checksum;
@@ -14,11 +14,12 @@ use crate::layout::{self, Tag};
 use crate::record::{self, Extent};
 use crate::session::Session;
 use crate::store::Store;
+use crate::versions::VersionId;
 use bytes::Bytes;
 use mw_meta::{Durability, Expect, Order};
-use mw_model::Hash;
 use mw_model::codec::{Reader, Writer};
 use mw_model::policy::Action;
+use mw_model::{ErrorKind, Hash, Ino, Version};
 use mw_segments::BlobRef;
 use mw_tree::Value;
 
@@ -37,6 +38,30 @@ pub struct PartInfo {
     /// When it was put, in UNIX nanoseconds.
     pub modified: u64,
     /// Checksums of its content.
+    pub checksums: Vec<Checksum>,
+}
+
+/// What of an object is copied into a part.
+#[derive(Debug, Clone, Default)]
+pub struct PartCopy {
+    /// The version of the source; none: what is there.
+    pub version: Option<VersionId>,
+    /// The first and the last byte; none: all of it.
+    pub range: Option<(u64, u64)>,
+    /// What is known of these bytes; none: nothing.
+    pub said: Option<PartSaid>,
+}
+
+/// What is known of the bytes of a part, while the source is what it was.
+#[derive(Debug, Clone)]
+pub struct PartSaid {
+    /// The source's inode.
+    pub ino: Ino,
+    /// The version of its content.
+    pub content: Version,
+    /// The entity tag of the part.
+    pub etag: String,
+    /// Checksums of the part.
     pub checksums: Vec<Checksum>,
 }
 
@@ -124,33 +149,32 @@ impl Session {
         self.upload_outcome(key, upload, outcome)
     }
 
-    /// Copies an object, or its bytes from `range.0` up to and with `range.1`, into a part, by sharing its extents; durable on return.
+    /// Copies an object, or a range of its bytes, into a part, by sharing its extents; durable on return.
     ///
     /// # Errors
-    /// `NotFound`; `Invalid` for a range that is not all in the object, or a number out of range.
+    /// `NotFound`; `Invalid` for a range that is not all in the object, or a number out of range; `Busy` when the source is not what
+    /// was said of it any more.
     pub fn copy_part(
         &self,
         from: &Session,
         from_key: &[u8],
-        range: Option<(u64, u64)>,
+        copy: &PartCopy,
         key: &[u8],
         upload: &str,
         number: u32,
     ) -> Result<PartInfo> {
         self.need_now()?;
         self.may(Action::PutObject, key)?;
-        from.may(Action::GetObject, from_key)?;
+        from.may(if copy.version.is_some() { Action::GetObjectVersion } else { Action::GetObject }, from_key)?;
         need_number(number)?;
         let (_, record) = self.find_upload(key, upload)?;
         self.borrowing(from, |lent| {
-            let (extents, size) = ranged(lent, from_key, range)?;
-            let info = PartInfo {
-                number,
-                etag: content_etag(&extents, size),
-                size,
-                modified: self.store.env.now(),
-                checksums: Vec::new(),
+            let (extents, size) = ranged(lent, from, from_key, copy)?;
+            let (etag, checksums) = match &copy.said {
+                Some(said) => (said.etag.clone(), said.checksums.clone()),
+                None => (content_etag(&extents, size), Vec::new()),
             };
+            let info = PartInfo { number, etag, size, modified: self.store.env.now(), checksums };
             // A mount's bytes may not be on disk yet, and no entry stands for these.
             self.store.segments.sync()?;
             let outcome = self.commit_part(upload, &record, &info, &extents, Some(lent));
@@ -214,8 +238,12 @@ fn number_of(key: &[u8]) -> u32 {
 }
 
 /// Returns the extents of an object, or of a range of it, from the start of the part that they will be.
-fn ranged(lent: &Lent, key: &[u8], range: Option<(u64, u64)>) -> Result<(Vec<(u64, Extent)>, u64)> {
-    let found = need_object(&lent.view, key)?;
+fn ranged(lent: &Lent, from: &Session, key: &[u8], copy: &PartCopy) -> Result<(Vec<(u64, Extent)>, u64)> {
+    let found = found(&lent.view, from.world.versions(), key, copy.version)?;
+    if copy.said.as_ref().is_some_and(|said| (said.ino, said.content) != (found.ino, found.inode.content)) {
+        return Err(Error::new(ErrorKind::Busy, "the source changed while it was looked at; try again"));
+    }
+    let range = copy.range;
     let size = found.info(key).size;
     let (start, end) = match range {
         None => (0, size),

@@ -38,11 +38,15 @@ impl Session {
         self.may(Action::GetObject, key)?;
         let view = self.view();
         let info = need_object(&view, key)?.info(key);
-        Ok(Object { info, store: self.store.clone(), view })
+        Ok(Object::new(info, self, view))
     }
 }
 
 impl Object {
+    pub(crate) fn new(info: ObjectInfo, session: &Session, view: View) -> Self {
+        Self { info, store: session.store.clone(), view }
+    }
+
     /// Reads `len` bytes at `offset`; fewer only at the end. Holes are zeros.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Tags, set on an object whose content stays; and an object that gets another key.
 
-use super::find::{Found, need_key, need_object};
+use super::find::{Found, found, need_key, need_object};
 use super::known;
 use super::meta::ObjectInfo;
 use crate::entry::Verb;
@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::files::split_key;
 use crate::record::Entry;
 use crate::session::Session;
+use crate::versions::{Keep, VersionId};
 use bytes::Bytes;
 use mw_meta::Durability;
 use mw_model::policy::Action;
@@ -18,10 +19,19 @@ impl Session {
     /// # Errors
     /// `NotFound`.
     pub fn set_tags(&self, key: &[u8], tags: Vec<(String, String)>) -> Result<()> {
+        self.set_tags_of(key, None, tags)
+    }
+
+    /// Replaces the tags of one version of a key, or of the object that is there, durable on return.
+    ///
+    /// # Errors
+    /// `NotFound`; `ReadOnly` for a marker, which has no tags.
+    pub fn set_tags_of(&self, key: &[u8], version: Option<VersionId>, tags: Vec<(String, String)>) -> Result<()> {
         let action = if tags.is_empty() { Action::DeleteObjectTagging } else { Action::PutObjectTagging };
         let permit = self.may(action, key)?;
         self.change_with(permit, Verb::Tag, Durability::Durable, |txn| {
-            let Found { ino, mut inode, mut known } = need_object(&txn.view, key)?;
+            let setting = txn.world.versions();
+            let Found { ino, mut inode, mut known } = found(&txn.view, setting, key, version)?;
             known.meta.tags = tags;
             txn.put(known::key(ino), known.encode());
             inode.ctime = txn.time();
@@ -45,6 +55,7 @@ impl Session {
         self.may(Action::DeleteObject, from)?;
         let permit = self.may(Action::PutObject, to)?;
         self.change_with(permit, Verb::Rename, Durability::Durable, |txn| {
+            txn.keep = Keep::Everything;
             let mut found = need_object(&txn.view, from)?;
             if from == to {
                 return Ok(found.info(to));

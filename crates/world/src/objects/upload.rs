@@ -11,11 +11,13 @@ use crate::layout::{self, Tag};
 use crate::mutate::require_key;
 use crate::record;
 use crate::session::Session;
+use crate::store::Store;
 use bytes::Bytes;
 use mw_meta::{Batch, Durability, Expect, Order};
 use mw_model::codec::{Reader, Writer};
 use mw_model::policy::Action;
 use mw_model::{ErrorKind, WorldId};
+use std::sync::Arc;
 
 /// How an upload was begun.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -196,24 +198,11 @@ impl Session {
         let head = self.world.head.lock();
         let mut batch = self.upload_batch();
         batch.require(place(self.world.id, upload, Piece::Upload, 0), Expect::Value(value));
-        self.end_upload(upload, &mut batch)?;
+        self.store.end_upload(self.world.id, upload, &mut batch)?;
         let ticket = self.store.submit_for(&self.world, Some(&self.who), batch, Durability::Durable);
         drop(head);
         self.upload_outcome(key, upload, ticket)?.wait()?;
         Ok(())
-    }
-
-    /// Adds the removal of all records of an upload. The caller holds the lock of the world's head.
-    pub(crate) fn end_upload(&self, id: &str, batch: &mut Batch) -> Result<()> {
-        let (mut start, end) = all_of(self.world.id, id);
-        loop {
-            let page = self.store.meta.scan(&start, &end, PAGE, Order::Up)?;
-            let Some((last, _)) = page.last() else { return Ok(()) };
-            start = [&last[..], b"\0"].concat().into();
-            for (key, _) in page {
-                batch.delete(key);
-            }
-        }
     }
 
     /// Says, when a commit was refused, whether that was because the upload has ended.
@@ -224,6 +213,57 @@ impl Session {
                 Err(e)
             }
             other => other,
+        }
+    }
+}
+
+impl Store {
+    /// Adds the removal of all records of an upload. The caller holds the lock of the world's head.
+    pub(crate) fn end_upload(&self, world: WorldId, id: &str, batch: &mut Batch) -> Result<()> {
+        let (mut start, end) = all_of(world, id);
+        loop {
+            let page = self.meta.scan(&start, &end, PAGE, Order::Up)?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            start = [&last[..], b"\0"].concat().into();
+            for (key, _) in page {
+                batch.delete(key);
+            }
+        }
+    }
+
+    /// Gives up the uploads that were begun too long ago; returns how many.
+    pub(crate) fn expire_uploads(self: &Arc<Self>) -> Result<u64> {
+        let horizon = self.env.now().saturating_sub(self.options.uploads.as_nanos() as u64);
+        let (mut start, end) = layout::all(Tag::Upload);
+        let mut expired = 0;
+        // The upload's own record is the first of its records, so one step an upload passes over all of its parts.
+        while let Some((at, value)) = self.meta.scan(&start, &end, 1, Order::Up)?.pop() {
+            let (world, rest) = layout::rest(&at).split_at_checked(8).unwrap_or_default();
+            let world = WorldId(crate::view::number(world));
+            let id = rest.get(..ID).and_then(|id| std::str::from_utf8(id).ok());
+            let id = id.ok_or_else(|| Error::corrupt("an upload's key has the wrong length"))?;
+            start = all_of(world, id).1;
+            if rest.len() == ID + 1 && decode(id, &value)?.created <= horizon && self.expire_upload(world, id, value)? {
+                expired += 1;
+            }
+        }
+        Ok(expired)
+    }
+
+    fn expire_upload(self: &Arc<Self>, world: WorldId, id: &str, record: Bytes) -> Result<bool> {
+        let world = match self.world(world) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
+            opened => opened?,
+        };
+        let _head = world.head.lock();
+        let mut batch = Batch::new();
+        batch.require(place(world.id, id, Piece::Upload, 0), Expect::Value(record));
+        self.end_upload(world.id, id, &mut batch)?;
+        match self.meta.commit(batch, Durability::Soon) {
+            Ok(_) => Ok(true),
+            // Completed or given up meanwhile.
+            Err(e) if e.kind() == ErrorKind::Conflict => Ok(false),
+            Err(e) => Err(e.into()),
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::snapshot::SnapshotRecord;
 use crate::state::State;
 use crate::time::At;
 use crate::txn::Txn;
+use crate::versions::carry;
 use crate::view::View;
 use crate::world::Staging;
 use bytes::Bytes;
@@ -135,6 +136,7 @@ impl Back<'_> {
             }
             Some(path) => restore(&mut txn, then, path)?,
         }
+        carry(&mut txn, before)?;
         Ok(txn.view)
     }
 }

@@ -20,6 +20,7 @@ use crate::state::State;
 use crate::store::Store;
 use crate::sync::{Point, Reverts, SyncPoints};
 use crate::txn::Txn;
+use crate::versions::carry;
 use crate::view::View;
 use crate::world::{Head, Staging, World, alive_value};
 use bytes::Bytes;
@@ -217,6 +218,7 @@ impl Bring<'_> {
             }
         }
         self.extra(&mut txn)?;
+        carry(&mut txn, &planned.ours)?;
         planned.view = txn.view;
         let (records, notices) = told(&planned.ours, &planned.view)?;
         planned.changed = !records.is_empty();

@@ -167,7 +167,7 @@ pub(super) fn told(before: &View, after: &View) -> Result<(Records, Vec<Changed>
                     notices.push(Changed::Inode(ino));
                 }
             }
-            Kind::Parent | Kind::Orphan => {}
+            Kind::Parent | Kind::Orphan | Kind::Version => {}
         }
     }
     Ok((records, notices))

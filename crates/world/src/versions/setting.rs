@@ -5,10 +5,10 @@ use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::mutate::Mutation;
 use crate::objects::ObjectInfo;
-use crate::principal::Role;
 use crate::session::Session;
 use crate::world::{World, WorldRecord};
 use mw_meta::{Durability, Expect};
+use mw_model::policy::Action;
 use mw_model::{ErrorKind, Version};
 
 /// Whether a world answers S3 with versions (AWS, *Using versioning in S3 buckets*). One that ever did never goes back to `Never`.
@@ -80,13 +80,22 @@ impl Session {
         self.world.versions().versioning
     }
 
+    /// Returns the same for a door that answers with it.
+    ///
+    /// # Errors
+    /// `Denied`.
+    pub fn ask_versioning(&self) -> Result<Versioning> {
+        self.may_list(Action::GetBucketVersioning, b"")?;
+        Ok(self.versioning())
+    }
+
     /// Switches versions on, or suspends them; durable on return. Objects that are there become the version `null` of their key.
     ///
     /// # Errors
     /// `Denied` below admin; `ReadOnly` for a version; `Invalid` for `Never`, to which there is no way back.
     pub fn set_versioning(&self, to: Versioning) -> Result<()> {
-        self.need_writable()?;
-        self.need(Role::Admin)?;
+        self.need_now()?;
+        self.may_list(Action::PutBucketVersioning, b"")?;
         let note = match to {
             Versioning::Never => {
                 return Err(Error::invalid("versions cannot be switched off again; suspend them"));

@@ -17,3 +17,4 @@ mod oracle_view;
 mod promote;
 mod quota;
 mod rig;
+mod versions;

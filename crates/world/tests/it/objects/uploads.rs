@@ -4,7 +4,11 @@ use super::{get, keys, put, staged, text};
 use crate::rig::{Rig, clean, names};
 use bytes::Bytes;
 use mw_model::ErrorKind;
-use mw_world::{ChecksumAlgorithm, Conditions, ObjectMeta, Session, UploadOptions};
+use mw_world::{ChecksumAlgorithm, Conditions, ObjectMeta, PartCopy, PartSaid, Session, UploadOptions};
+
+fn part_copy(range: Option<(u64, u64)>) -> PartCopy {
+    PartCopy { range, ..PartCopy::default() }
+}
 
 #[test]
 fn an_upload_becomes_an_object_part_by_part() {
@@ -113,12 +117,17 @@ fn uploads_are_listed_by_key_and_id_and_survive_a_restart_and_a_sweep() {
     let bytes: Vec<u8> = (0..500_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
     let from = rig.create("other");
     put(&from, "src", &bytes);
-    let range = w.copy_part(&from, b"src", Some((100, 399_999)), key.as_bytes(), id, 1).expect("copied");
+    let range = w.copy_part(&from, b"src", &part_copy(Some((100, 399_999))), key.as_bytes(), id, 1).expect("copied");
     assert_eq!((range.size, range.etag.len()), (399_900, 32));
-    let kind = |range| w.copy_part(&from, b"src", range, key.as_bytes(), id, 2).map(drop).map_err(|e| e.kind());
-    assert_eq!(kind(Some((0, 500_000))), Err(ErrorKind::Invalid));
+    let kind =
+        |copy: &PartCopy| w.copy_part(&from, b"src", copy, key.as_bytes(), id, 2).map(drop).map_err(|e| e.kind());
+    assert_eq!(kind(&part_copy(Some((0, 500_000)))), Err(ErrorKind::Invalid));
+    let info = from.head(b"src").expect("there");
+    let said = PartSaid { ino: info.ino, content: info.version, etag: "e".to_owned(), checksums: Vec::new() };
+    put(&from, "src", &bytes);
+    assert_eq!(kind(&PartCopy { said: Some(said), ..PartCopy::default() }), Err(ErrorKind::Busy));
     put(&w, "own", &bytes[..9_000]);
-    w.copy_part(&w, b"own", None, key.as_bytes(), id, 2).expect("copied from the same world");
+    w.copy_part(&w, b"own", &PartCopy::default(), key.as_bytes(), id, 2).expect("copied from the same world");
     drop((w, from));
     rig.store.delete_world(&rig.root, "other", true).expect("deleted");
     rig.store.sweep().expect("swept");
@@ -128,5 +137,21 @@ fn uploads_are_listed_by_key_and_id_and_survive_a_restart_and_a_sweep() {
     let done = w.complete_upload(key.as_bytes(), id, &[(1, range.etag)], "e", Vec::new(), &Conditions::default());
     assert_eq!(done.expect("completed").size, 399_900);
     assert_eq!(get(&w, key).as_deref(), Some(&bytes[100..400_000]));
+    clean(&rig.store);
+}
+
+#[test]
+fn an_upload_that_nobody_ends_is_given_up_after_its_time() {
+    let rig = Rig::new();
+    let w = rig.create("base");
+    let old = w.create_upload(b"old", &UploadOptions::default()).expect("begun");
+    w.put_part(b"old", &old, 1, staged(&w, &[7; 300_000]), "e", Vec::new()).expect("put");
+    rig.env.sleep(std::time::Duration::from_secs(7 * 86_400 - 60));
+    let young = w.create_upload(b"young", &UploadOptions::default()).expect("begun");
+    assert_eq!(rig.store.sweep().expect("swept").uploads, 0);
+    rig.env.sleep(std::time::Duration::from_secs(120));
+    assert_eq!(rig.store.sweep().expect("swept").uploads, 1);
+    assert_eq!(w.upload(b"old", &old).map(drop).map_err(|e| e.kind()), Err(ErrorKind::NotFound));
+    assert!(w.upload(b"young", &young).is_ok());
     clean(&rig.store);
 }

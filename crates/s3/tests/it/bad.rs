@@ -1,0 +1,171 @@
+//! Bad input: the AWS error code, nothing stored, and no memory for it. What is wrong with signatures stands in `auth`, with frames in
+//! `streaming`, with forms in `form`.
+
+use crate::client::{Answer, Ask, UNSIGNED, encode};
+use crate::house::House;
+
+fn nothing_stored(house: &House) {
+    assert!(house.root.get("/base").ok().tags("Key").is_empty());
+}
+
+#[test]
+fn xml_that_grows_nests_or_ends_early_is_malformed() {
+    let house = House::with_base();
+    let root = &house.root;
+    root.put("/base/k", "x").ok();
+    let entity = "<!DOCTYPE d [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;\">]>\
+        <Delete><Object><Key>&b;</Key></Object></Delete>";
+    let outside =
+        "<!DOCTYPE d [<!ENTITY f SYSTEM \"file:///etc/passwd\">]><Delete><Object><Key>&f;</Key></Object></Delete>";
+    let deep = format!("<Delete>{}", "<Object>".repeat(200_000));
+    let many = format!("<Delete>{}</Delete>", "<Object><Key>k</Key></Object>".repeat(1001));
+    for (name, body) in [
+        ("entity", entity),
+        ("outside", outside),
+        ("deep", &deep[..]),
+        ("many", &many[..]),
+        ("none", "<Delete></Delete>"),
+        ("cut", "<Delete><Object><Key>k</Key></Obj"),
+        ("other", "<Tagging/>"),
+        ("text", "k"),
+        ("empty", ""),
+        ("no utf-8", "<Delete><Object><Key>\u{0}</Key></Object>"),
+    ] {
+        let answer = root.post("/base?delete=", body);
+        assert_eq!(answer.status, 400, "{name} {}", answer.text());
+        assert!(!answer.text().contains("root:"), "{name}");
+    }
+    let twice = "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><PartNumber>2</PartNumber><ETag>x</ETag></Part></CompleteMultipartUpload>";
+    let id = root.post("/base/m?uploads=", "").ok().tag("UploadId");
+    assert_eq!(root.post(&format!("/base/m?uploadId={id}"), twice).status, 400);
+    assert_eq!(root.get("/base/k").ok().text(), "x");
+}
+
+#[test]
+fn a_small_document_is_bounded() {
+    let house = House::with_base();
+    let huge = vec![b'x'; (16 << 20) + 1];
+    for path in ["/base?delete=", "/base/k?tagging=", "/base?cors="] {
+        let method = if path.ends_with("delete=") { "POST" } else { "PUT" };
+        let answer = house.root.ask(&Ask::new(method, path).sha(UNSIGNED).body(huge.clone()));
+        assert_eq!(answer.fault(), (400, "MaxMessageLengthExceeded".into()), "{path}");
+    }
+}
+
+#[test]
+fn an_upload_has_at_most_ten_thousand_parts() {
+    let house = House::with_base();
+    let root = &house.root;
+    let id = root.post("/base/m?uploads=", "").ok().tag("UploadId");
+    let etag = root.put(&format!("/base/m?partNumber=1&uploadId={id}"), "x").ok().header("etag").unwrap().to_owned();
+    let list = |last: u32| {
+        let parts: String = (1..=last)
+            .map(|n| format!("<Part><PartNumber>{n}</PartNumber><ETag>{}</ETag></Part>", etag.trim_matches('"')))
+            .collect();
+        format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>")
+    };
+    let complete = |last: u32| root.post(&format!("/base/m?uploadId={id}"), &list(last)).fault();
+    assert_eq!(complete(10_001), (400, "InvalidArgument".into()));
+    assert_eq!(complete(10_000), (400, "InvalidPart".into()));
+    for number in ["0", "10001", "99999999999999999999", "x", ""] {
+        let answer = root.put(&format!("/base/m?partNumber={number}&uploadId={id}"), "x");
+        assert!(answer.status == 400, "{number:?} {}", answer.text());
+    }
+    nothing_stored(&house);
+    root.post(&format!("/base/m?uploadId={id}"), &list(1)).ok();
+    assert_eq!(root.get("/base/m").ok().text(), "x");
+}
+
+#[test]
+fn keys_that_cannot_be_are_refused_by_every_verb_that_would_make_them() {
+    let house = House::with_base();
+    let root = &house.root;
+    let long = "k".repeat(1025);
+    let fits = format!("/base/{}", "k".repeat(1024));
+    root.put(&fits, "x").ok();
+    root.delete(&fits).ok();
+    let over = |answer: Answer| assert_eq!(answer.fault(), (400, "KeyTooLongError".into()), "{}", answer.text());
+    over(root.put(&format!("/base/{long}"), "x"));
+    over(root.post(&format!("/base/{long}?uploads="), ""));
+    root.put("/base/s", "x").ok();
+    over(root.ask(&Ask::new("PUT", &format!("/base/{long}")).header("x-amz-copy-source", "/base/s")));
+    root.delete("/base/s").ok();
+    let body = format!("<Delete><Object><Key>{long}</Key></Object><Object><Key>ok</Key></Object></Delete>");
+    let answer = root.post("/base?delete=", &body).ok();
+    assert_eq!((answer.tags("Code"), answer.tags("Deleted").len()), (vec!["KeyTooLongError".to_owned()], 1));
+    // Bytes that are not UTF-8 are no key, in any position.
+    for path in ["/base/%FF", "/base/a%C3", "/base/%ED%A0%80"] {
+        let answer = root.put(path, "x");
+        assert_eq!(answer.status, 400, "{path} {}", answer.text());
+    }
+    nothing_stored(&house);
+}
+
+#[test]
+fn numbers_that_are_none_are_refused() {
+    let house = House::with_base();
+    for query in [
+        "max-keys=-1",
+        "max-keys=x",
+        "list-type=2&max-keys=-1",
+        "list-type=2&continuation-token=%2A",
+        "encoding-type=base64",
+        "versions=&max-keys=-1",
+        "versions=&encoding-type=x",
+        "versions=&key-marker=a&version-id-marker=x",
+        "uploads=&max-uploads=-1",
+    ] {
+        let answer = house.root.get(&format!("/base?{query}"));
+        assert_eq!(answer.status, 400, "{query} {}", answer.text());
+    }
+    assert_eq!(house.root.get(&format!("/base/k?versionId={}", encode("../x"))).status, 400);
+}
+
+#[test]
+fn a_promise_that_is_not_kept_is_refused_by_name() {
+    let house = House::with_base();
+    let root = &house.root;
+    for (name, value) in [
+        ("x-amz-server-side-encryption", "aws:kms"),
+        ("x-amz-server-side-encryption-customer-algorithm", "AES256"),
+        ("x-amz-object-lock-mode", "GOVERNANCE"),
+        ("x-amz-website-redirect-location", "/x"),
+        ("x-amz-write-offset-bytes", "0"),
+    ] {
+        let answer = root.ask(&Ask::new("PUT", "/base/k").header(name, value).body("x"));
+        assert_eq!(answer.fault(), (501, "NotImplemented".into()), "{name}");
+        assert!(answer.text().contains(name), "{}", answer.text());
+    }
+    for owner in ["x-amz-expected-bucket-owner", "x-amz-source-expected-bucket-owner"] {
+        let other = root.ask(&Ask::new("PUT", "/base/k").header(owner, "123456789012").body("x"));
+        assert_eq!(other.fault(), (403, "AccessDenied".into()), "{owner}");
+    }
+    nothing_stored(&house);
+    root.ask(&Ask::new("PUT", "/base/k").header("x-amz-expected-bucket-owner", "manyworlds").body("x")).ok();
+    for path in
+        ["lifecycle", "object-lock", "replication", "notification", "encryption", "website", "logging", "inventory"]
+    {
+        let answer = root.get(&format!("/base?{path}="));
+        assert_eq!(answer.fault(), (501, "NotImplemented".into()), "{path}");
+        assert!(!answer.tag("Message").is_empty(), "{path}");
+    }
+}
+
+#[test]
+fn small_settings_of_a_bucket_come_back() {
+    let house = House::with_base();
+    let root = &house.root;
+    assert_eq!(root.get("/base?tagging=").fault(), (404, "NoSuchTagSet".into()));
+    let tags = "<Tagging><TagSet><Tag><Key>Hello</Key><Value>World</Value></Tag></TagSet></Tagging>";
+    root.put("/base?tagging=", tags).ok();
+    let got = root.get("/base?tagging=").ok();
+    assert_eq!((got.tag("Key"), got.tag("Value")), ("Hello".into(), "World".into()));
+    assert_eq!(root.delete("/base?tagging=").status, 204);
+    assert_eq!(root.get("/base?tagging=").fault(), (404, "NoSuchTagSet".into()));
+    assert_eq!(root.get("/base?requestPayment=").ok().tag("Payer"), "BucketOwner");
+    let rule = |kind: &str| {
+        format!("<OwnershipControls><Rule><ObjectOwnership>{kind}</ObjectOwnership></Rule></OwnershipControls>")
+    };
+    root.put("/base?ownershipControls=", rule("BucketOwnerEnforced")).ok();
+    assert_eq!(root.put("/base?ownershipControls=", rule("ObjectWriter")).fault(), (501, "NotImplemented".into()));
+}
