@@ -11,6 +11,7 @@ AWSCLI=1.42.0
 PJDFSTEST=0.2.2
 FSX=0.3.2
 tools=${MW_TOOLS:-${CARGO_TARGET_DIR:-target}/tools}
+MCP=2.3.0
 venv=${MW_VENV:-${CARGO_TARGET_DIR:-target}/venv}
 failed=0
 
@@ -32,6 +33,7 @@ setfattr attr
 jq jq
 git git
 curl curl
+openssl openssl
 cc build-essential
 python3 python3
 node nodejs
@@ -135,6 +137,17 @@ if [ "${1:-}" != demo ] && [ ! -e "$suites" ] && [ -d "$venv" ]; then
         touch "$suites"
     else
         cannot "cargo could not build the public S3 suites"
+    fi
+fi
+
+# The official MCP client for Python, added to what is there.
+stamp="$venv/installed-mcp-$MCP"
+if [ -e "$venv/bin/pip" ] && [ ! -e "$stamp" ]; then
+    echo "deps: installing mcp $MCP in $venv"
+    if "$venv/bin/pip" install -q --disable-pip-version-check "mcp==$MCP" "boto3==$BOTO3"; then
+        touch "$stamp"
+    else
+        cannot "pip could not install mcp"
     fi
 fi
 

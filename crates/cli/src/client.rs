@@ -1,4 +1,4 @@
-//! The client of the control plane: one signed request a call, over plain HTTP.
+//! The client of the control plane: one signed request a call, over HTTP, or HTTPS where the endpoint says so.
 //!
 //! A server that was found by its directory may leave between two commands; then it is looked for again, once, and only
 //! before anything was sent. Proxies of the environment are not used: the server is this machine's, or named outright.
@@ -6,6 +6,7 @@
 use crate::endpoint::{self, Found};
 use crate::failure::{Failure, Result};
 use crate::transport::{broken, dial, send};
+use crate::trust::Connection;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -20,7 +21,6 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::PathBuf;
-use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
 /// The largest JSON answer, in bytes.
@@ -46,23 +46,24 @@ struct Content {
     hash: String,
     kind: &'static str,
     idempotency: Option<String>,
+    /// Other headers, which are not signed.
+    headers: Vec<(String, String)>,
 }
 
 impl Content {
     fn nothing() -> Self {
-        Self {
-            body: body::full(Bytes::new()),
-            hash: sigv4::sha256_hex(b""),
-            kind: "application/json",
-            idempotency: None,
-        }
+        Self::of(Vec::new())
+    }
+
+    fn of(bytes: Vec<u8>) -> Self {
+        let hash = sigv4::sha256_hex(&bytes);
+        Self { body: body::full(bytes), hash, kind: "application/json", idempotency: None, headers: Vec::new() }
     }
 
     fn json(document: &impl Serialize, idempotency: Option<&str>) -> Result<Self> {
         let bytes =
             serde_json::to_vec(document).map_err(|e| Failure::new(ErrorKind::Io, format!("the request: {e}")))?;
-        let (hash, idempotency) = (sigv4::sha256_hex(&bytes), idempotency.map(str::to_owned));
-        Ok(Self { body: body::full(bytes), hash, kind: "application/json", idempotency })
+        Ok(Self { idempotency: idempotency.map(str::to_owned), ..Self::of(bytes) })
     }
 }
 
@@ -124,7 +125,13 @@ impl Client {
     /// The server refused or cannot be reached.
     pub fn post_bytes<T: DeserializeOwned>(&self, path: &str, query: Query<'_>, bytes: Vec<u8>) -> Result<T> {
         let hash = sigv4::sha256_hex(&bytes);
-        let content = Content { body: body::full(bytes), hash, kind: "application/octet-stream", idempotency: None };
+        let content = Content {
+            body: body::full(bytes),
+            hash,
+            kind: "application/octet-stream",
+            idempotency: None,
+            headers: Vec::new(),
+        };
         self.document(Method::POST, path, query, content)
     }
 
@@ -151,6 +158,23 @@ impl Client {
                 format!("the server's answer is not understood ({e}); use one version of mw on both sides"),
             ),
         })
+    }
+
+    /// Sends a message of MCP to `path`, with `headers` beside it, and returns the answer, which is empty when there is none.
+    ///
+    /// # Errors
+    /// The server refused or cannot be reached. A refusal in MCP's own terms is an answer.
+    pub fn message(&self, path: &str, message: Vec<u8>, headers: &[(&str, &str)]) -> Result<Bytes> {
+        let mut content = Content::of(message);
+        content.headers = vec![("accept".to_owned(), "application/json, text/event-stream".to_owned())];
+        content.headers.extend(headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let response = self.request(&Method::POST, path.to_owned(), &[], content)?;
+        let status = response.status();
+        let bytes = self.whole(response)?;
+        match serde_json::from_slice::<ErrorReply>(&bytes) {
+            Ok(reply) if !status.is_success() => Err(Failure::told(reply.error)),
+            _ => Ok(bytes),
+        }
     }
 
     /// Asks for a stream.
@@ -182,6 +206,7 @@ impl Client {
             hash: sigv4::UNSIGNED.to_owned(),
             kind: "application/x-manyworlds-tree",
             idempotency: None,
+            headers: Vec::new(),
         };
         self.document(Method::PUT, path, query, content)
     }
@@ -224,9 +249,12 @@ impl Client {
     }
 
     fn exchange(&self, method: &Method, path: &str, query: Query<'_>, content: Content) -> Result<Response<Incoming>> {
+        self.request(method, format!("/-/v1/{path}"), query, content)
+    }
+
+    fn request(&self, method: &Method, path: String, query: Query<'_>, content: Content) -> Result<Response<Incoming>> {
         let stream = self.open()?;
         let found = self.found();
-        let path = format!("/-/v1/{path}");
         let query: Vec<(&str, &[u8])> = query.iter().map(|(name, value)| (*name, value.as_slice())).collect();
         let query = uri::query(&query);
         let signed = sigv4::sign(
@@ -247,6 +275,9 @@ impl Client {
         for (name, value) in signed {
             request = request.header(name, value);
         }
+        for (name, value) in &content.headers {
+            request = request.header(name, value);
+        }
         if let Some(key) = &content.idempotency {
             request = request.header("idempotency-key", key);
         }
@@ -255,13 +286,13 @@ impl Client {
     }
 
     /// Opens a connection. The server of a directory that has left is started again.
-    fn open(&self) -> Result<TcpStream> {
-        let authority = self.found().authority;
-        match self.runtime().block_on(dial(&authority)) {
+    fn open(&self) -> Result<Connection> {
+        let found = self.found();
+        match self.runtime().block_on(dial(&found.authority, found.trust.as_ref())) {
             Err(Failure::Unreachable(_)) if self.dir.is_some() => {
                 let dir = self.dir.clone().unwrap_or_default();
                 let found = endpoint::of_dir(&dir, self.runtime(), &self.env)?;
-                let stream = self.runtime().block_on(dial(&found.authority))?;
+                let stream = self.runtime().block_on(dial(&found.authority, found.trust.as_ref()))?;
                 *self.found.lock() = found;
                 Ok(stream)
             }

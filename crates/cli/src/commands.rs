@@ -10,6 +10,7 @@ pub mod files;
 pub mod fork;
 pub mod key;
 pub mod log;
+pub mod mcp;
 pub mod mount;
 pub mod promote;
 pub mod run;
@@ -60,6 +61,7 @@ pub fn run(cli: Cli, out: &Output) -> Result<u8> {
         Command::Revert(args) => args.run(context),
         Command::Restore(args) => args.run(context),
         Command::Key(args) => args.run(context),
+        Command::Mcp(args) => args.run(context),
         Command::Mount(args) => args.run(context),
         Command::Unmount(args) => args.run(context),
         Command::Mounts => mount::list(context),

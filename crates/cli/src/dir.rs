@@ -36,6 +36,9 @@ pub struct Announcement {
     pub pid: u32,
     /// The address, as a URL.
     pub endpoint: String,
+    /// Where programs of this machine reach the same server without TLS, when `endpoint` is encrypted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local: Option<String>,
     /// This life of the server; `/-/healthz` answers with the same.
     pub instance: String,
 }

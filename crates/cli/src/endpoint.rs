@@ -6,7 +6,9 @@
 
 use crate::dir::{self, Announcement};
 use crate::failure::{Failure, Result};
+use crate::serve::authority;
 use crate::transport::{dial, send};
+use crate::trust::Trust;
 use http_body_util::BodyExt;
 use hyper::Request;
 use mw_env::Env;
@@ -31,19 +33,16 @@ const TAIL: usize = 2_000;
 /// A server and the key for it.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// `HOST:PORT`.
+    /// Where this command connects to: `HOST:PORT`.
     pub authority: String,
+    /// What is trusted there, when the connection is encrypted.
+    pub trust: Option<Trust>,
+    /// The address for other clients, as a URL.
+    pub endpoint: String,
     /// The key.
     pub credentials: Credentials,
     /// Whether it was started for this command.
     pub started: bool,
-}
-
-impl Found {
-    /// Returns the address as a URL.
-    pub fn endpoint(&self) -> String {
-        format!("http://{}", self.authority)
-    }
 }
 
 /// Returns the directory of the store: `given`, else `$MW_DATA` (which the parser reads), else the one in the home directory.
@@ -64,12 +63,14 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Returns `HOST:PORT` of an endpoint.
-fn authority(endpoint: &str) -> Result<String> {
-    let wrong = |why: &str| Failure::usage(format!("the endpoint {endpoint:?} {why}; write http://HOST:PORT"));
-    let rest = match endpoint.split_once("://") {
-        Some(("http", rest)) => rest,
-        Some(("https", _)) => return Err(wrong("needs TLS, which the command line does not speak")),
+/// Returns `HOST:PORT` of an endpoint, and whether it is encrypted.
+fn parse(endpoint: &str) -> Result<(String, bool)> {
+    let wrong = |why: &str| {
+        Failure::usage(format!("the endpoint {endpoint:?} {why}; write http://HOST:PORT or https://HOST:PORT"))
+    };
+    let (rest, tls) = match endpoint.split_once("://") {
+        Some(("http", rest)) => (rest, false),
+        Some(("https", rest)) => (rest, true),
         _ => return Err(wrong("is no URL")),
     };
     let rest = rest.strip_suffix('/').unwrap_or(rest);
@@ -79,9 +80,9 @@ fn authority(endpoint: &str) -> Result<String> {
     let port =
         rest.rsplit_once(':').filter(|(host, _)| !host.is_empty() && (!host.contains(':') || host.ends_with(']')));
     match port {
-        Some((_, port)) if port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(rest.to_owned()),
+        Some((_, port)) if port.parse::<u16>().is_ok_and(|port| port > 0) => Ok((rest.to_owned(), tls)),
         Some(_) => Err(wrong("has no port from 1 to 65535")),
-        None => Ok(format!("{rest}:80")),
+        None => Ok((format!("{rest}:{}", if tls { 443 } else { 80 }), tls)),
     }
 }
 
@@ -91,7 +92,8 @@ fn authority(endpoint: &str) -> Result<String> {
 /// The endpoint is malformed, or there is no key for it.
 pub fn named(dir: &Path) -> Result<Option<Found>> {
     let Some(endpoint) = variable("MW_ENDPOINT") else { return Ok(None) };
-    let authority = authority(&endpoint)?;
+    let (authority, tls) = parse(&endpoint)?;
+    let trust = if tls { Some(Trust::new(&authority::folder(dir).join(authority::CA))?) } else { None };
     let credentials = match (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")) {
         (Some(id), Some(secret)) => Credentials { id, secret },
         (None, None) => own_key(dir, &authority).ok_or_else(|| {
@@ -99,13 +101,14 @@ pub fn named(dir: &Path) -> Result<Option<Found>> {
         })?,
         _ => return Err(Failure::usage("set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; only one of them is")),
     };
-    Ok(Some(Found { authority, credentials, started: false }))
+    let endpoint = endpoint.trim_end_matches('/').to_owned();
+    Ok(Some(Found { authority, trust, endpoint, credentials, started: false }))
 }
 
 /// Returns the root key of `dir` when the named server is that directory's own.
 fn own_key(dir: &Path, wanted: &str) -> Option<Credentials> {
     let announcement = dir::announced(dir)?;
-    (authority(&announcement.endpoint).ok()? == wanted).then(|| key(dir).ok())?
+    (parse(&announcement.endpoint).ok()?.0 == wanted).then(|| key(dir).ok())?
 }
 
 fn key(dir: &Path) -> Result<Credentials> {
@@ -151,14 +154,19 @@ pub fn of_dir(dir: &Path, runtime: &Runtime, env: &Env) -> Result<Found> {
 /// Returns the server that `dir` announces, if it answers and is the one that was announced.
 fn running(dir: &Path, runtime: &Runtime) -> Option<Found> {
     let announcement = dir::announced(dir)?;
-    let authority = authority(&announcement.endpoint).ok()?;
+    let near = announcement.local.as_ref().unwrap_or(&announcement.endpoint);
+    let (authority, tls) = parse(near).ok()?;
+    if tls {
+        return None;
+    }
     runtime.block_on(answers(&authority, &announcement)).then_some(())?;
-    Some(Found { authority, credentials: key(dir).ok()?, started: false })
+    let endpoint = announcement.endpoint;
+    Some(Found { authority, trust: None, endpoint, credentials: key(dir).ok()?, started: false })
 }
 
 async fn answers(authority: &str, announcement: &Announcement) -> bool {
     let ask = async {
-        let stream = dial(authority).await.ok()?;
+        let stream = dial(authority, None).await.ok()?;
         let request = Request::get("/-/healthz").header("host", authority).body(body::full("")).ok()?;
         let answer = send(stream, request).await.ok()?;
         let bytes = http_body_util::Limited::new(answer.into_body(), 4096).collect().await.ok()?.to_bytes();

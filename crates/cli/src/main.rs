@@ -1,7 +1,7 @@
 //! `mw`: the only binary, and the only place that reads the command line and prints.
 //!
 //! - [`commands`]: the command line, and one file for each family of verbs, each a client of the control plane;
-//! - [`client`], [`endpoint`], [`transport`]: how a command reaches its server, and starts one when there is none;
+//! - [`client`], [`endpoint`], [`transport`], [`trust`]: how a command reaches its server, and starts one when there is none;
 //! - [`transfer`]: files of this machine as a stream of frames, both ways;
 //! - [`serve`]: the server: its listener, mounts, runs, its end; `serve/wire.rs` composes everything;
 //! - [`dir`]: the server's directory;
@@ -17,6 +17,7 @@ mod place;
 mod serve;
 mod transfer;
 mod transport;
+mod trust;
 mod units;
 
 use clap::Parser;

@@ -1,11 +1,14 @@
 //! `mw serve`: take the directory, open the store, answer, and leave cleanly.
 //!
-//! Order: lock, format, store, root key, mounts, listener, `ready`. The end is the other way round: no new connections,
+//! Order: lock, format, listener and its certificate, store, root key, mounts, `ready`. The end is the other way round: no new connections,
 //! requests in flight get ten seconds, mounts go, the store closes, the lock last.
 
+pub mod authority;
 mod listen;
+mod mcp;
 mod mounts;
 mod runs;
+mod tls;
 mod upgrade;
 mod wire;
 
@@ -15,9 +18,11 @@ use crate::output::Output;
 use listen::Open;
 use mw_env::Env;
 use mw_model::ErrorKind;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+pub use tls::Source;
+use tls::Tls;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -40,6 +45,8 @@ pub struct Setup {
     pub dir: PathBuf,
     /// Where to listen.
     pub listen: SocketAddr,
+    /// Where the certificate comes from; none: no TLS.
+    pub tls: Option<Source>,
     /// The suffix of virtual hosts.
     pub host_suffix: Option<String>,
     /// The address under which clients reach the server.
@@ -92,23 +99,44 @@ async fn run(setup: &Setup, env: &Env, out: &Output) -> Result<()> {
         )
     })?;
     let address = listener.local_addr().map_err(|e| Failure::io("the listener", e))?;
-    if !address.ip().is_loopback() {
+    let tls = match &setup.tls {
+        Some(source) => Some(Tls::open(source, &setup.dir, names(setup, address), env)?),
+        None => None,
+    };
+    // Sandboxes, and commands beside the server, have no use for TLS: beside an encrypted listener they have one of their own.
+    let inner = match &tls {
+        Some(_) => Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(|e| Failure::io("the listener", e))?),
+        None => None,
+    };
+    let near = match &inner {
+        Some(inner) => inner.local_addr().map_err(|e| Failure::io("the listener", e))?,
+        None => reachable(address),
+    };
+    if tls.is_none() && !address.ip().is_loopback() {
         tracing::warn!(
-            "listening on {address}, which other machines may reach, without TLS: put a TLS proxy before it"
+            "listening on {address}, which other machines may reach, without TLS: serve with --tls, or put a TLS proxy before it"
         );
         out.note(&format!("mw: warning: {address} may be reached by other machines, and nothing is encrypted"));
     }
     let instance = env.token(20);
     let (dir, env2, here) = (setup.clone(), env.clone(), instance.clone());
-    let wired = tokio::task::spawn_blocking(move || wire::wire(&dir, address, &env2, here))
+    let wired = tokio::task::spawn_blocking(move || wire::wire(&dir, near, &env2, here))
         .await
         .map_err(|e| Failure::new(ErrorKind::Io, format!("opening the store failed: {e}")))??;
 
     let open = Open::default();
     let (stop, stopped) = watch::channel(false);
-    let accepting = tokio::spawn(listen::accept(listener, wired.router.clone(), open.clone(), stopped));
-    let endpoint = format!("http://{}", reachable(address));
-    let announcement = Announcement { pid: std::process::id(), endpoint: endpoint.clone(), instance: instance.clone() };
+    let acceptor = tls.as_ref().map(Tls::acceptor).transpose()?;
+    let mut accepting =
+        vec![tokio::spawn(listen::accept(listener, acceptor, wired.router.clone(), open.clone(), stopped.clone()))];
+    let local = inner.is_some().then(|| format!("http://{near}"));
+    accepting.extend(
+        inner.map(|inner| tokio::spawn(listen::accept(inner, None, wired.router.clone(), open.clone(), stopped))),
+    );
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let endpoint = format!("{scheme}://{}", reachable(address));
+    let announcement =
+        Announcement { pid: std::process::id(), endpoint: endpoint.clone(), local, instance: instance.clone() };
     dir::announce(&setup.dir, &announcement, env)?;
     out.bytes(format!("ready {endpoint}\n").as_bytes());
 
@@ -117,11 +145,14 @@ async fn run(setup: &Setup, env: &Env, out: &Output) -> Result<()> {
         _ = interrupt.recv() => tracing::info!("interrupted"),
         () = idle(setup.idle, &wired, &open) => tracing::info!("idle, leaving"),
         () = housekeeping(&wired) => {}
+        () = watch_tls(tls) => {}
     }
     dir::withdraw(&setup.dir, &instance);
     // The receivers may be gone already.
     let _ = stop.send(true);
-    let _ = accepting.await;
+    for accepting in accepting {
+        let _ = accepting.await;
+    }
     let closing = |e| Failure::new(ErrorKind::Io, format!("closing the store failed: {e}"));
     // Runs end first, so that whoever watches them hears how.
     let wired = tokio::task::spawn_blocking(move || {
@@ -135,15 +166,37 @@ async fn run(setup: &Setup, env: &Env, out: &Output) -> Result<()> {
     Ok(())
 }
 
+/// Keeps the certificate fresh. Never ends.
+async fn watch_tls(tls: Option<Tls>) {
+    match tls {
+        Some(tls) => tls.watch().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns the names and addresses by which clients may call a server on `address`.
+fn names(setup: &Setup, address: SocketAddr) -> Vec<String> {
+    let mut names = vec!["localhost".to_owned(), Ipv4Addr::LOCALHOST.to_string(), Ipv6Addr::LOCALHOST.to_string()];
+    if !address.ip().is_unspecified() {
+        names.push(address.ip().to_string());
+    }
+    names.extend(rustix::system::uname().nodename().to_str().ok().filter(|name| !name.is_empty()).map(str::to_owned));
+    if let Some(suffix) = &setup.host_suffix {
+        names.extend([suffix.clone(), format!("*.{suffix}")]);
+    }
+    let public = setup.public_url.as_deref().and_then(|url| url.split_once("://")).map(|(_, rest)| rest);
+    let host = public.map(|rest| rest.split(['/', ':']).next().unwrap_or_default());
+    names.extend(host.filter(|host| !host.is_empty() && !host.starts_with('[')).map(str::to_owned));
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// Returns the address at which this machine reaches a listener on `address`.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let mut address = address;
     if address.ip().is_unspecified() {
-        address.set_ip(if address.is_ipv4() {
-            std::net::Ipv4Addr::LOCALHOST.into()
-        } else {
-            std::net::Ipv6Addr::LOCALHOST.into()
-        });
+        address.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
     }
     address
 }

@@ -53,7 +53,7 @@ impl ControlDoor {
             Verb::Schema => return Reply::json(&schema::all()),
             _ => {}
         }
-        let (who, payload) = self.authenticate(parts).await?;
+        let (who, payload) = self.identify(parts).await?;
         let idempotency = idempotency(parts)?;
         let call = Call { who, verb, idempotency };
         if let Verb::Put { .. } = call.verb {
@@ -70,7 +70,11 @@ impl ControlDoor {
         blocking(move || verbs::run(&inner, call, &document)).await
     }
 
-    async fn authenticate(&self, parts: &Parts) -> Result<(Principal, sigv4::Payload)> {
+    /// Verifies the signature of a request. Whoever reads the body must check it against the payload.
+    ///
+    /// # Errors
+    /// `Denied`; those of the store.
+    pub async fn identify(&self, parts: &Parts) -> Result<(Principal, sigv4::Payload)> {
         let inner = self.0.clone();
         let (method, uri, headers) = (parts.method.clone(), parts.uri.clone(), parts.headers.clone());
         let source = parts.extensions.get::<SocketAddr>().map(SocketAddr::ip);

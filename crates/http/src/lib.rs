@@ -7,12 +7,13 @@
 //! - [`route`]: from a method and a path to a verb, without I/O;
 //! - [`types`]: every JSON document that goes in or out, with its schema;
 //! - [`frames`]: the stream in which whole file trees travel, with modes, links, times and holes;
-//! - [`sigv4`]: AWS Signature Version 4, both ways;
+//! - [`sigv4`]: AWS Signature Version 4, both ways; [`bearer`]: for clients that cannot sign;
 //! - [`host`]: mounts and runs as this door sees them;
 //! - [`error`]: the one place where kinds become HTTP statuses;
 //! - `verbs`: one file for each family of verbs;
 //! - `plant`, `harvest`: a stream of frames into a world, and out of it.
 
+pub mod bearer;
 pub mod body;
 mod call;
 pub mod door;
@@ -27,9 +28,9 @@ pub mod sigv4;
 pub mod types;
 pub mod uri;
 mod verbs;
-pub use mw_model::when;
 
 pub use body::Body;
 pub use door::ControlDoor;
 pub use error::{Error, Result};
 pub use host::Hosts;
+pub use mw_model::when;

@@ -81,7 +81,7 @@ fn refused(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Denied, message)
 }
 
-fn mac(key: &[u8], message: &[u8]) -> Hmac<Sha256> {
+pub(crate) fn mac(key: &[u8], message: &[u8]) -> Hmac<Sha256> {
     // HMAC takes a key of any length, so that this cannot fail.
     let mut mac =
         Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| unreachable!("HMAC takes a key of any length"));
@@ -89,7 +89,7 @@ fn mac(key: &[u8], message: &[u8]) -> Hmac<Sha256> {
     mac
 }
 
-fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
+pub(crate) fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
     mac(key, message).finalize().into_bytes().to_vec()
 }
 
@@ -179,6 +179,28 @@ pub fn sign(
         scope.text()
     );
     Ok(vec![("x-amz-date", time), ("x-amz-content-sha256", payload.to_owned()), ("authorization", authorization)])
+}
+
+/// Signs a GET in its query, so that whoever has the URL needs no key (*Authenticating Requests: Using Query Parameters*). Returns the
+/// query. `path` is percent-encoded, `host` is what the client will send as such; it works for `seconds` from `now`, in UNIX
+/// nanoseconds.
+///
+/// # Errors
+/// `Invalid` when the path has a broken escape.
+pub fn presign(credentials: &Credentials, path: &str, host: &str, seconds: u64, now: u64) -> Result<String> {
+    let time = when::basic(now);
+    let scope = Scope { date: &time[..8], region: "auto", service: "s3" };
+    let query = uri::query(&[
+        ("X-Amz-Algorithm", ALGORITHM.as_bytes()),
+        ("X-Amz-Credential", format!("{}/{}", credentials.id, scope.text()).as_bytes()),
+        ("X-Amz-Date", time.as_bytes()),
+        ("X-Amz-Expires", seconds.to_string().as_bytes()),
+        ("X-Amz-SignedHeaders", b"host"),
+    ]);
+    let request = Request { method: "GET", path, query: &query };
+    let text = string_to_sign(&time, &scope, &canonical(request, &[("host".to_owned(), host.to_owned())], UNSIGNED)?);
+    let signature = hex::encode(hmac(&scope.key(&credentials.secret), text.as_bytes()));
+    Ok(format!("{query}&X-Amz-Signature={signature}"))
 }
 
 /// The fields of an `Authorization` header.

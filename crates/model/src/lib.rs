@@ -8,7 +8,7 @@
 //! - [`attr`]: what an inode looks like from outside;
 //! - [`hash`]: the one content hash;
 //! - [`codec`]: bounded binary encoding;
-//! - [`when`]: times as text;
+//! - [`text`]: paths as text, without loss; [`when`]: times as text;
 //! - [`policy`]: who may do what, decided.
 
 pub mod attr;
@@ -18,6 +18,7 @@ pub mod ids;
 pub mod kind;
 pub mod name;
 pub mod policy;
+pub mod text;
 pub mod when;
 
 pub use attr::{Attr, FileType};

@@ -7,6 +7,7 @@ use crate::session::Session;
 use crate::snapshot::SnapshotRecord;
 use crate::state::State;
 use crate::store::Store;
+use crate::sync::SyncPoints;
 use crate::world::World;
 use mw_meta::{Batch, Durability, Order};
 use mw_model::{ErrorKind, Seq, Version};
@@ -210,6 +211,21 @@ impl Session {
     pub fn at(&self, at: &At) -> Result<Self> {
         let state = self.store.state_at(&self.world, at)?;
         let (view, _) = self.store.view_of(self.world.id, &state, state.seq)?;
+        Ok(Self { at: Some(Arc::new(view)), ..self.clone() })
+    }
+
+    /// Returns this fork as it began, read-only. It is readable as long as the fork lives, also for a key that may not read the base:
+    /// the fork holds the same.
+    ///
+    /// # Errors
+    /// `Invalid` when the world is no fork.
+    pub fn fork_point(&self) -> Result<Self> {
+        let points = self.store.meta.get(&layout::of(Tag::Sync, self.world.id))?.ok_or_else(|| {
+            Error::invalid(format!("world {} is not a fork; compare it with a version of its own", self.name))
+        })?;
+        let points = SyncPoints::decode(&points)?;
+        let first = &points.points[0].common;
+        let (view, _) = self.store.view_of(points.base, first, first.seq)?;
         Ok(Self { at: Some(Arc::new(view)), ..self.clone() })
     }
 }

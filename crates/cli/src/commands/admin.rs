@@ -43,7 +43,7 @@ pub fn status(context: &Context<'_>) -> Result<u8> {
     context.out.show(&status, |status| {
         let mut text = format!(
             "server   {}, version {}, pid {}\nmounts   {}\nruns     {}\n",
-            client.found().endpoint(),
+            client.found().endpoint,
             status.version,
             status.pid,
             status.mounts,

@@ -1,6 +1,6 @@
 //! The command line. Each family of verbs has its arguments beside its code.
 
-use super::{admin, completion, diff, env, files, fork, key, log, mount, promote, run, serve, snapshot, world};
+use super::{admin, completion, diff, env, files, fork, key, log, mcp, mount, promote, run, serve, snapshot, world};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -67,6 +67,8 @@ pub enum Command {
     /// Create, list and delete keys
     #[command(subcommand)]
     Key(key::Key),
+    /// Serve the tools of one world to an MCP client, over standard input and output
+    Mcp(mcp::Mcp),
     /// Mount a world, or an instant of it
     Mount(mount::Mount),
     /// Take a mount away

@@ -4,9 +4,11 @@
 
 use super::Context;
 use crate::failure::{DONE, Result};
+use crate::serve::authority;
 use clap::Args;
 use mw_http::types::Secret;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Print export lines for the key that the command itself uses. A secret is shown once, when its key is made: for another key, set
 /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
@@ -21,7 +23,11 @@ impl Env {
         if found.started {
             context.out.note("mw: the server was started for this command and leaves after 60 s without clients; `mw serve` keeps one");
         }
-        context.out.show(&block(&found.endpoint(), &key), |block| {
+        let mut block = block(&found.endpoint, &key);
+        if found.endpoint.starts_with("https://") {
+            trust(&mut block, &context.dir()?);
+        }
+        context.out.show(&block, |block| {
             block.iter().map(|(name, value)| format!("export {name}={}\n", quote(value))).collect()
         });
         Ok(DONE)
@@ -51,6 +57,20 @@ fn block(endpoint: &str, key: &Secret) -> BTreeMap<&'static str, String> {
         ("TIGRIS_STORAGE_SECRET_ACCESS_KEY", secret()),
         ("TIGRIS_FORCE_PATH_STYLE", "true".to_owned()),
     ])
+}
+
+/// Adds what makes clients trust the local authority of a server's directory, where there is one. Most of these variables take the place
+/// of what the client trusts otherwise, so that they name a bundle that has both.
+fn trust(block: &mut BTreeMap<&'static str, String>, dir: &Path) {
+    let folder = authority::folder(dir);
+    let (ca, bundle) = (folder.join(authority::CA), folder.join(authority::BUNDLE));
+    if !ca.exists() || !bundle.exists() {
+        return;
+    }
+    block.insert("NODE_EXTRA_CA_CERTS", ca.display().to_string());
+    for name in ["AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"] {
+        block.insert(name, bundle.display().to_string());
+    }
 }
 
 /// Quotes a word for a POSIX shell.

@@ -2,17 +2,27 @@
 
 use super::Context;
 use crate::failure::{DONE, Failure, Result};
-use crate::serve::{self, Setup};
+use crate::serve::{self, Setup, Source};
 use clap::Args;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Serve the store
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Where to listen; port 0 takes a free one. There is no TLS: keep it on loopback, or behind a proxy
+    /// Where to listen; port 0 takes a free one. Without TLS, keep it on loopback or behind a proxy
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:9700")]
     listen: SocketAddr,
+    /// Speak TLS with this certificate (PEM, with its chain); it is loaded again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "tls")]
+    tls_cert: Option<PathBuf>,
+    /// The key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Speak TLS with a certificate of a local authority, made in the server's directory; `mw env` has clients trust it
+    #[arg(long)]
+    tls: bool,
     /// Serve worlds as virtual hosts under this name too: WORLD.SUFFIX
     #[arg(long, value_name = "SUFFIX")]
     host_suffix: Option<String>,
@@ -43,6 +53,10 @@ impl Serve {
             listen: self.listen,
             host_suffix: suffix.map(str::to_owned),
             public_url: self.public_url.map(|url| url.trim_end_matches('/').to_owned()),
+            tls: match (self.tls_cert, self.tls_key) {
+                (Some(cert), Some(key)) => Some(Source::Files { cert, key }),
+                _ => self.tls.then_some(Source::Local),
+            },
             idle: self.idle_exit.map(Duration::from_secs),
             background: self.background,
         };

@@ -8,20 +8,24 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use mw_http::Body;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, Sleep};
+use tokio_rustls::TlsAcceptor;
 
 /// How many connections are served at once; more wait in the kernel's queue.
 const CONNECTIONS: usize = 4_096;
 /// How long a client may take for the head of a request.
 const HEAD: Duration = Duration::from_secs(30);
+/// How long a client may take to agree on TLS.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a client may take to receive what is ready for it.
 const STALL: Duration = Duration::from_secs(120);
 
@@ -29,6 +33,15 @@ const STALL: Duration = Duration::from_secs(120);
 pub trait Router: Clone + Send + Sync + 'static {
     /// Answers a request; failures are answers too.
     fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
+}
+
+/// Who is at the other end of the connection that a request came on; every request has it among its extensions.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer {
+    /// Its address.
+    pub address: SocketAddr,
+    /// Whether the connection is encrypted.
+    pub tls: bool,
 }
 
 /// How many connections there are.
@@ -59,7 +72,15 @@ impl Drop for Counted {
 }
 
 /// Accepts connections until `stop` says so, then no more; those there are finish their request and end.
-pub async fn accept(listener: TcpListener, router: impl Router, open: Open, mut stop: watch::Receiver<bool>) {
+///
+/// With an acceptor they are encrypted.
+pub async fn accept(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    router: impl Router,
+    open: Open,
+    mut stop: watch::Receiver<bool>,
+) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(place) = room.clone().acquire_owned().await else { return };
@@ -68,11 +89,12 @@ pub async fn accept(listener: TcpListener, router: impl Router, open: Open, mut 
             _ = stop.changed() => return,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, address)) => {
+                let (peer, tls) = (Peer { address, tls: tls.is_some() }, tls.clone());
                 let counted = Counted::new(&open);
                 let (router, stop) = (router.clone(), stop.clone());
                 tokio::spawn(async move {
-                    serve(stream, router, stop).await;
+                    connect(stream, tls, peer, router, stop).await;
                     drop((counted, place));
                 });
             }
@@ -85,23 +107,59 @@ pub async fn accept(listener: TcpListener, router: impl Router, open: Open, mut 
     }
 }
 
-async fn serve(stream: TcpStream, router: impl Router, mut stop: watch::Receiver<bool>) {
+async fn connect(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    peer: Peer,
+    router: impl Router,
+    stop: watch::Receiver<bool>,
+) {
     // Answers are often small; where it cannot be set they are only slower.
     let _ = stream.set_nodelay(true);
-    // Conditions on the client's address look at this, never at what a header claims.
-    let peer = stream.peer_addr().ok();
+    let Some(tls) = tls else { return serve(Patient::new(stream), peer, router, stop).await };
+    match tokio::time::timeout(HANDSHAKE, secure(stream, &tls)).await {
+        Ok(Ok(stream)) => serve(stream, peer, router, stop).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a connection did not come to TLS"),
+        Err(_) => tracing::debug!("a client took too long to agree on TLS"),
+    }
+}
+
+/// Agrees on TLS with a client. One that speaks plain HTTP is told so.
+async fn secure(stream: TcpStream, tls: &TlsAcceptor) -> std::io::Result<impl AsyncRead + AsyncWrite + Unpin> {
+    let mut first = [0];
+    stream.peek(&mut first).await?;
+    let mut stream = Patient::new(stream);
+    if first[0].is_ascii_alphabetic() {
+        stream.write_all(PLAIN).await?;
+        stream.shutdown().await?;
+        return Err(std::io::Error::other("the client speaks plain HTTP"));
+    }
+    tls.accept(stream).await
+}
+
+/// What a client hears that speaks plain HTTP to an encrypted listener.
+const PLAIN: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\nThis port speaks TLS; \
+use https://\n";
+
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: Peer,
+    router: impl Router,
+    mut stop: watch::Receiver<bool>,
+) {
     let service = service_fn(move |mut request: Request<Incoming>| {
-        if let Some(peer) = peer {
-            request.extensions_mut().insert(peer);
-        }
         let router = router.clone();
+        // Conditions on the client's address look at this, never at what a header claims.
+        request.extensions_mut().insert(peer.address);
+        request.extensions_mut().insert(peer);
         async move { Ok::<_, Infallible>(router.answer(request).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(1 << 20)
-        .serve_connection(TokioIo::new(Patient::new(stream)), service);
+        .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let outcome = tokio::select! {
         outcome = connection.as_mut() => outcome,

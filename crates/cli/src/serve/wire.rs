@@ -2,6 +2,7 @@
 
 use super::Setup;
 use super::listen::Router;
+use super::mcp::Mcp;
 use super::mounts::MountTable;
 use super::runs::RunTable;
 use super::upgrade;
@@ -28,8 +29,8 @@ pub struct Wired {
     runs: Arc<RunTable>,
 }
 
-/// Opens the store of `setup` and puts the doors before it.
-pub fn wire(setup: &Setup, address: SocketAddr, env: &Env, instance: String) -> Result<Wired> {
+/// Opens the store of `setup` and puts the doors before it. Sandboxes reach the server at `near`.
+pub fn wire(setup: &Setup, near: SocketAddr, env: &Env, instance: String) -> Result<Wired> {
     let disk = |name: &str| {
         let path = setup.dir.join(name);
         LocalDisk::new(&path).map(Arc::new).map_err(|e| Failure::io(path.display(), e))
@@ -43,10 +44,12 @@ pub fn wire(setup: &Setup, address: SocketAddr, env: &Env, instance: String) -> 
     dir::write_key(&setup.dir, &Secret { id: root.id, secret: root.secret }, env)?;
 
     let mounts = Arc::new(MountTable::open(&setup.dir, &store, env));
-    let runs = Arc::new(RunTable::open(&setup.dir, &store, super::reachable(address), env)?);
+    let runs = Arc::new(RunTable::open(&setup.dir, &store, near, env)?);
     let hosts = Hosts { mounts: Some(mounts.clone()), runs: Some(runs.clone()) };
+    let control = ControlDoor::new(store.clone(), hosts, instance);
     let router = Doors {
-        control: ControlDoor::new(store.clone(), hosts, instance),
+        mcp: Mcp::new(store.clone(), control.clone(), setup.public_url.clone()),
+        control,
         s3: mw_s3::service(
             store.clone(),
             S3Options {
@@ -94,10 +97,11 @@ impl Wired {
     }
 }
 
-/// The doors behind one listener: what is under `/-/` is the control plane's, all else is S3's.
+/// The doors behind one listener: what is under `/-/mcp` is MCP's, under `/-/` the control plane's, all else is S3's.
 #[derive(Clone)]
 pub struct Doors {
     control: ControlDoor,
+    mcp: Mcp,
     s3: S3Door,
     host_suffix: Option<Arc<str>>,
     served: Arc<AtomicU64>,
@@ -117,10 +121,13 @@ impl Doors {
 impl Router for Doors {
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         self.served.fetch_add(1, Ordering::Relaxed);
-        if request.uri().path().starts_with(mw_http::route::PREFIX) && !self.is_virtual(&request) {
-            self.control.call(request.map(|body| body.map_err(Into::into).boxed_unsync())).await
-        } else {
+        let path = request.uri().path();
+        if !path.starts_with(mw_http::route::PREFIX) || self.is_virtual(&request) {
             self.s3.call(request).await.map(|body| body.map_err(Into::into).boxed_unsync())
+        } else if Mcp::takes(path) {
+            self.mcp.call(request).await
+        } else {
+            self.control.call(request.map(|body| body.map_err(Into::into).boxed_unsync())).await
         }
     }
 }

@@ -124,7 +124,8 @@ fn an_endpoint_where_nobody_answers_is_told_apart() {
     assert_eq!(done.code, 6);
     let error: serde_json::Value = serde_json::from_str(&done.err).unwrap();
     assert_eq!(error["error"]["kind"], "unreachable");
-    assert_eq!(with("https://127.0.0.1:1", &["world", "list"]).code, 2);
+    assert_eq!(with("https://127.0.0.1:1", &["world", "list"]).code, 6);
+    assert_eq!(with("gopher://127.0.0.1:1", &["world", "list"]).code, 2);
     let mut keyless = command(dir.path());
     keyless.env("MW_ENDPOINT", format!("http://{gone}"));
     assert_eq!(Done::of(keyless.args(["world", "list"])).code, 2);

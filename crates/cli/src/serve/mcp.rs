@@ -1,0 +1,161 @@
+//! `/-/mcp` and `/-/mcp/WORLD`: who calls, and which world the tools are bound to, before the MCP door answers.
+//!
+//! A request is signed like one of the control plane, or carries its key as a bearer token: over TLS, or from this machine.
+
+use super::listen::Peer;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
+use hyper::http::request::Parts;
+use hyper::{Request, Response, StatusCode};
+use mw_http::sigv4::{self, Credentials};
+use mw_http::{Body, ControlDoor, Error, Result, bearer, body, error, uri};
+use mw_mcp::{Bound, McpDoor, Share};
+use mw_model::ErrorKind;
+use mw_model::text::path_text;
+use mw_world::{Principal, Store};
+use std::sync::Arc;
+
+/// Where the door is.
+const PATH: &str = "/-/mcp";
+
+/// The MCP door with what stands before it.
+#[derive(Clone)]
+pub struct Mcp {
+    store: Arc<Store>,
+    control: ControlDoor,
+    door: McpDoor,
+    public_url: Option<String>,
+    share: Arc<dyn Share>,
+}
+
+impl Mcp {
+    /// Puts the door before `store`; `control` verifies signatures.
+    pub fn new(store: Arc<Store>, control: ControlDoor, public_url: Option<String>) -> Self {
+        let share = Arc::new(Presigned(store.clone()));
+        Self { store, control, door: McpDoor::default(), public_url, share }
+    }
+
+    /// Returns whether a path is this door's.
+    pub fn takes(path: &str) -> bool {
+        path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Answers a request; failures are answers too.
+    pub async fn call(&self, request: Request<Incoming>) -> Response<Body> {
+        match self.answer(request).await {
+            Ok(response) => response,
+            Err((status, error)) => refuse(status, &error),
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> std::result::Result<Response<Body>, (StatusCode, Error)> {
+        let judged = |error: Error| (error::status(error.kind()), error);
+        let (parts, content) = request.into_parts();
+        let world = world(parts.uri.path()).map_err(judged)?;
+        need_own_origin(&parts).map_err(judged)?;
+        let unknown = |error: Error| match error.kind() {
+            ErrorKind::Denied => (StatusCode::UNAUTHORIZED, error),
+            _ => judged(error),
+        };
+        let (who, payload) = self.identify(&parts).await.map_err(unknown)?;
+        let mut content: Body = content.map_err(Into::into).boxed_unsync();
+        let document = body::collect(&mut content, mw_mcp::door::MAX_REQUEST).await.map_err(judged)?;
+        if let Some(payload) = payload {
+            payload.check(&document).map_err(judged)?;
+        }
+        let (store, share, base) = (self.store.clone(), self.share.clone(), self.base(&parts));
+        let bound = tokio::task::spawn_blocking(move || Bound::new(store, who, world.as_deref(), base, share)).await;
+        let bound = bound.unwrap_or_else(|e| Err(mw_world::Error::new(ErrorKind::Io, e.to_string())));
+        let bound = bound.map_err(|e| judged(e.into()))?;
+        let response = self.door.call(bound, Request::from_parts(parts, document)).await;
+        Ok(response.map(|body| body.map_err(|never| match never {}).boxed_unsync()))
+    }
+
+    /// Returns who calls, and the payload that was signed.
+    async fn identify(&self, parts: &Parts) -> Result<(Principal, Option<sigv4::Payload>)> {
+        let value = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let Some(credentials) = value.and_then(bearer::credentials) else {
+            let (who, payload) = self.control.identify(parts).await?;
+            return Ok((who, Some(payload)));
+        };
+        let peer = parts.extensions.get::<Peer>();
+        let private = peer.is_some_and(|peer| peer.tls || peer.address.ip().is_loopback());
+        let proxied = self.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
+        if !private && !proxied {
+            return Err(Error::new(
+                ErrorKind::Denied,
+                "a bearer token is not taken over an open network; serve with --tls, or sign the request with AWS Signature Version 4",
+            ));
+        }
+        let (store, credentials) = (self.store.clone(), credentials.to_owned());
+        let verified = tokio::task::spawn_blocking(move || bearer::verify(&store, &credentials)).await;
+        let who = verified.unwrap_or_else(|e| Err(Error::new(ErrorKind::Io, e.to_string())))?;
+        Ok((who.speaking_from(peer.map(|peer| peer.address.ip())), None))
+    }
+
+    /// Returns the address under which the caller reached the server.
+    fn base(&self, parts: &Parts) -> String {
+        if let Some(url) = &self.public_url {
+            return url.clone();
+        }
+        let tls = parts.extensions.get::<Peer>().is_some_and(|peer| peer.tls);
+        let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+        format!("{}://{host}", if tls { "https" } else { "http" })
+    }
+}
+
+/// Returns the world that a path names.
+fn world(path: &str) -> Result<Option<String>> {
+    let rest = path.strip_prefix(PATH).unwrap_or_default().trim_matches('/');
+    if rest.is_empty() {
+        return Ok(None);
+    }
+    // What is no name of a world is refused like one that the key may not reach.
+    let name = uri::decode(rest)?;
+    Ok(Some(String::from_utf8_lossy(&name).into_owned()))
+}
+
+/// Refuses a page of another site: it has no business here, even if it should know a key.
+fn need_own_origin(parts: &Parts) -> Result<()> {
+    let Some(origin) = parts.headers.get(ORIGIN) else { return Ok(()) };
+    let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+    let own = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, authority)| authority);
+    if own.is_some() && own == host {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Denied, "the request comes from a page of another origin; call from a program"))
+}
+
+fn refuse(status: StatusCode, error: &Error) -> Response<Body> {
+    tracing::debug!(%status, %error, "MCP request refused");
+    let mut response = Response::new(body::full(serde_json::to_vec(&error.reply()).unwrap_or_default()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"manyworlds\""));
+    }
+    response
+}
+
+/// Presigned URLs of the S3 door.
+struct Presigned(Arc<Store>);
+
+impl Share for Presigned {
+    fn url(&self, who: &Principal, base: &str, world: &str, key: &[u8], seconds: u64) -> mw_world::Result<String> {
+        let id = who.key_id().to_owned();
+        if !self.0.token_fits(&id, None)? {
+            return Err(mw_world::Error::new(
+                ErrorKind::Unsupported,
+                "a temporary key makes no URLs, as its session token would have to travel in them; use a lasting key",
+            ));
+        }
+        let secret = self.0.secret(&id)?.ok_or_else(mw_world::Error::denied)?;
+        // The S3 door reads keys in the same text.
+        let path = format!("/{world}/{}", uri::encode(path_text(key).as_bytes(), true));
+        let host = base.split_once("://").map_or(base, |(_, host)| host);
+        let signed = sigv4::presign(&Credentials { id, secret }, &path, host, seconds, self.0.env().now());
+        let query = signed.map_err(|e| mw_world::Error::caused(e.kind(), "the URL cannot be signed", e))?;
+        Ok(format!("{base}{path}?{query}"))
+    }
+}
