@@ -159,8 +159,8 @@ impl Session {
         let shared_out = {
             let head = world.head.lock();
             world.need_alive()?;
-            if !force && (head.view.entries(Ino::ROOT, &[]).next().transpose()?.is_some() || versions::any(&head.view)?)
-            {
+            let view = world.view();
+            if !force && (view.entries(Ino::ROOT, &[]).next().transpose()?.is_some() || versions::any(&view)?) {
                 return Err(Error::new(
                     ErrorKind::NotEmpty,
                     format!(

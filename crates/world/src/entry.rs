@@ -98,7 +98,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// Returns the hash that the next entry carries as `previous`.
     pub(crate) fn chain(&self) -> Hash {
-        let mut w = Writer::new();
+        let mut w = Writer(Vec::with_capacity(self.room()));
         self.head(&mut w);
         match &self.root {
             Some(root) => w.u8(1).hash(&root.hash()),
@@ -113,6 +113,17 @@ impl Entry {
             };
         }
         Hash::of(&w.0)
+    }
+
+    /// Returns about how many bytes the entry takes, rather more than less.
+    fn room(&self) -> usize {
+        let of = |(key, value): &(Bytes, Option<Value>)| {
+            key.len() + 24 + value.as_ref().map_or(0, |value| value.data.len() + value.locator.len())
+        };
+        192 + self.key.len()
+            + self.path.as_ref().map_or(0, Bytes::len)
+            + self.note.len()
+            + self.changes.iter().map(of).sum::<usize>()
     }
 
     fn head(&self, w: &mut Writer) {
@@ -130,7 +141,7 @@ impl Entry {
     }
 
     pub(crate) fn encode(&self) -> Bytes {
-        let mut w = Writer(Vec::with_capacity(256));
+        let mut w = Writer(Vec::with_capacity(self.room()));
         self.head(&mut w);
         match &self.root {
             Some(root) => root.encode(w.u8(1)),

@@ -38,19 +38,21 @@ impl Store {
         let (frozen, root, target, state_bytes) = {
             let mut head = world.head.lock();
             world.need_alive()?;
-            if head.view.overlay.is_empty() && head.view.frozen.is_none() && head.state.lean.is_empty() {
+            let view = world.view();
+            if view.overlay.is_empty() && view.frozen.is_none() && head.state.lean.is_empty() {
                 return Ok(());
             }
-            let newer = std::mem::take(&mut head.view.overlay);
             // A fold that failed left a frozen overlay: the newer records lie over it.
-            let frozen = match head.view.frozen.take() {
-                Some(older) => newer.union(older),
-                None => newer,
+            let frozen = match view.frozen {
+                Some(older) => view.overlay.union(older),
+                None => view.overlay,
             };
-            head.view.frozen = Some(frozen.clone());
+            world.show(&mut head, |shown| {
+                shown.overlay = Overlay::new();
+                shown.frozen = Some(frozen.clone());
+            });
             head.bytes = 0;
-            world.publish(&head);
-            (frozen, head.view.root.clone(), world.state_now(&head), head.state_bytes.clone())
+            (frozen, view.root, world.state_now(&head), head.state_bytes.clone())
         };
         world.staging.fetch_add(1, Ordering::SeqCst);
         let folded = self.fold_frozen(world, &frozen, root, target, state_bytes);
@@ -73,7 +75,7 @@ impl Store {
         let mut undone = BTreeSet::new();
         loop {
             let mut head = world.head.lock();
-            let changed = changed_files(&head.view.overlay, &plan.joins)?;
+            let changed = changed_files(&world.view().overlay, &plan.joins)?;
             let late: BTreeSet<Ino> = changed.difference(&undone).copied().collect();
             if late.is_empty() {
                 return self.commit_fold(world, &mut head, folded, target, state_bytes);
@@ -110,9 +112,12 @@ impl Store {
         head.claims.clear();
         head.state = state;
         head.state_bytes = bytes;
-        head.view.root = root;
-        head.view.frozen = None;
-        world.publish(head);
+        let folded = world.show(head, |shown| {
+            shown.root = root;
+            shown.frozen.take()
+        });
+        // The last of a large map is freed by whoever let go last, and not under a lock.
+        drop(folded);
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use crate::store::Store;
 use crate::sync::SyncPoints;
 use crate::time::At;
 use crate::versions::{Versioning, Versions};
-use crate::view::{Overlay, View};
+use crate::view::View;
 use crate::world::{Head, World, WorldRecord, alive_value};
 use bytes::Bytes;
 use mw_meta::{Batch, Durability, Expect, Order};
@@ -197,7 +197,7 @@ impl Store {
         world.need_alive()?;
         let (state, view, kept) = match past {
             Some((state, view, kept)) => (state, view, Some(kept)),
-            None => (world.state_now(&head), head.view.clone(), None),
+            None => (world.state_now(&head), world.view(), None),
         };
         let now = Version(self.env.now().max(state.time.0 + 1));
         let mut record = self.new_record(name, who, now.0);
@@ -327,7 +327,8 @@ impl Store {
         view.seq = first.seq;
         view.time = first.time;
         let head = Head {
-            view,
+            seq: first.seq,
+            time: first.time,
             state,
             state_bytes,
             chain: first.chain(),
@@ -341,7 +342,7 @@ impl Store {
             room: Room::new(quota),
         };
         let owner = Owner { world: id, incarnation: self.incarnation };
-        Ok((Arc::new(World::new(id, record, owner, head)), ticket))
+        Ok((Arc::new(World::new(id, record, owner, head, view)), ticket))
     }
 
     fn made_before(self: &Arc<Self>, who: &Principal, once: Option<&Once>) -> Result<Option<WorldInfo>> {
@@ -373,14 +374,7 @@ impl Store {
     }
 
     fn empty_view(&self, state: &State) -> View {
-        View {
-            tree: self.tree.clone(),
-            root: state.root.clone(),
-            frozen: None,
-            overlay: Overlay::new(),
-            seq: state.seq,
-            time: state.time,
-        }
+        View::of_root(self.tree.clone(), state.root.clone(), state.seq, state.time)
     }
 
     /// Returns the worlds that the key may read, by name.

@@ -105,15 +105,19 @@ impl Store {
     ) -> Result<(T, Option<Done>)> {
         world.need_alive()?;
         let now = head.next_time(self.env.now());
-        let mut txn = Txn::new(self, world, head.view.clone(), now, what.verb);
+        let mut txn = Txn::new(self, world, world.view(), now, what.verb);
         let out = plan(&mut txn)?;
-        versions::keep(&mut txn, &head.view, world.versions())?;
-        let growth = head.room.charge(&head.view, &txn)?;
-        let Txn { mut view, path, note, run, verb, root, changes, notices, meta, force, segments, .. } = txn;
+        versions::keep(&mut txn, world.versions())?;
+        let growth = head.room.charge(world, &txn)?;
+        let Txn { mut view, path, note, run, verb, root, notices, meta, force, segments, .. } = txn;
+        let (changes, swaps) = (std::mem::take(&mut view.own), root.is_some());
+        // Let go before the changes go in: what is shown is then changed in place, and a record is copied only while a reader
+        // holds a view that has it. A plan that swaps the root has made its view anew.
+        let view = swaps.then_some(view);
         if changes.is_empty() && root.is_none() && !force {
             return Ok((out, None));
         }
-        let seq = Seq(head.view.seq.0 + 1);
+        let seq = Seq(head.seq.0 + 1);
         let weight: usize =
             changes.iter().map(|(k, v)| k.len() + 96 + v.as_ref().map_or(0, |v| v.data.len() + v.locator.len())).sum();
         let entry = Entry {
@@ -128,11 +132,13 @@ impl Store {
             changes: changes.into_iter().collect(),
             previous: head.chain,
         };
+        let chain = entry.chain();
         let mut batch = meta;
         batch.require(layout::of(Tag::Alive, world.id), Expect::Present);
-        batch.require(layout::log(world.id, seq), Expect::Absent);
+        let place = layout::log(world.id, seq);
+        batch.require(place.clone(), Expect::Absent);
         require_key(&mut batch, what.who);
-        batch.put(layout::log(world.id, seq), entry.encode());
+        batch.put(place, entry.encode());
         let state = swapped(&entry);
         if let Some(state) = &state {
             batch.require(layout::of(Tag::State, world.id), Expect::Value(head.state_bytes.clone()));
@@ -151,17 +157,23 @@ impl Store {
             head.claims.clear();
             head.loose = seq;
         }
-        view.seq = seq;
-        view.time = now;
-        head.view = view;
-        head.chain = entry.chain();
+        head.chain = chain;
+        (head.seq, head.time) = (seq, now);
+        let old = world.show(head, |shown| {
+            let old = view.map(|view| std::mem::replace(shown, view));
+            for (key, value) in entry.changes {
+                shown.overlay.insert(key, value);
+            }
+            (shown.seq, shown.time) = (seq, now);
+            old
+        });
+        drop(old);
         head.bytes += weight;
         if let Some(state) = state {
             (head.bytes, head.state_bytes) = (0, state.encode());
             head.state = state;
         }
         head.room.add(growth, &world.left);
-        world.publish(head);
         Ok((out, Some(Done { ticket, seq, notices })))
     }
 

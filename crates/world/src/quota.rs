@@ -100,10 +100,11 @@ impl Room {
     ///
     /// # Errors
     /// `Quota` when it adds to what has no room.
-    pub(crate) fn charge(&mut self, before: &View, txn: &Txn<'_>) -> Result<Growth> {
+    pub(crate) fn charge(&mut self, world: &World, txn: &Txn<'_>) -> Result<Growth> {
         if self.quota.is_none() {
             return Ok(Growth::default());
         }
+        let before = &world.view();
         let held = self.count(before)?;
         let mut growth = Growth::default();
         if txn.root.is_some() {
@@ -111,7 +112,7 @@ impl Room {
                 growth.of(&key, old.as_ref(), new.as_ref())?;
             }
         } else {
-            for (key, new) in &txn.changes {
+            for (key, new) in &txn.view.own {
                 if is_inode(key) {
                     growth.of(key, before.get(key)?.as_ref(), new.as_ref())?;
                 }

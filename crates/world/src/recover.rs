@@ -48,7 +48,8 @@ impl Store {
         }
         let head = Head {
             bytes: replay.bytes,
-            view: replay.view,
+            seq: durable,
+            time: replay.view.time,
             chain: replay.chain,
             state,
             state_bytes,
@@ -62,7 +63,7 @@ impl Store {
             room: Room::load(self, id)?,
         };
         let owner = Owner { world: id, incarnation: self.incarnation };
-        Ok(World::new(id, record, owner, head))
+        Ok(World::new(id, record, owner, head, replay.view))
     }
 
     fn number(&self, key: &[u8]) -> Result<u64> {
@@ -108,14 +109,7 @@ struct Replay {
 impl Replay {
     /// Starts with a state's root and the ranges it leans on.
     fn start(store: &Store, state: &State) -> Result<Self> {
-        let view = View {
-            tree: store.tree.clone(),
-            root: state.root.clone(),
-            frozen: None,
-            overlay: Overlay::new(),
-            seq: state.seq,
-            time: state.time,
-        };
+        let view = View::of_root(store.tree.clone(), state.root.clone(), state.seq, state.time);
         let mut replay = Self { view, chain: state.chain, bytes: 0 };
         for range in &state.lean {
             let mut after = range.after;

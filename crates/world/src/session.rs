@@ -139,6 +139,12 @@ impl Session {
         self.store.mutate(&self.world, &what, plan)
     }
 
+    /// Returns whether everything of this world that was done before the call is durable already.
+    pub fn is_synced(&self) -> bool {
+        let head = self.world.head.lock();
+        head.durable >= head.seq
+    }
+
     /// Makes everything of this world that was done before the call durable.
     ///
     /// # Errors
@@ -146,7 +152,7 @@ impl Session {
     pub fn sync(&self) -> Result<()> {
         let (seq, loose, durable) = {
             let head = self.world.head.lock();
-            (head.view.seq, head.loose > head.durable, head.durable)
+            (head.seq, head.loose > head.durable, head.durable)
         };
         if durable >= seq {
             return Ok(());

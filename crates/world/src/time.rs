@@ -123,11 +123,11 @@ impl Store {
         }
         {
             let mut head = world.head.lock();
-            if version >= head.view.time {
-                if version.0 > self.env.now() && version > head.view.time {
+            if version >= head.time {
+                if version.0 > self.env.now() && version > head.time {
                     return Err(Error::invalid(format!("version {version} lies in the future")));
                 }
-                if version > head.view.time && version > head.floor {
+                if version > head.time && version > head.floor {
                     // A later entry must not come to lie before an instant that was read.
                     let mut batch = Batch::new();
                     batch.put(layout::raw(Tag::Counter, &world.id.0.to_be_bytes()), version.0.to_be_bytes().to_vec());
@@ -164,7 +164,7 @@ impl Store {
         if version < first.time {
             return Err(not_retained(world));
         }
-        let (mut low, mut high) = (first.seq.0, world.head.lock().view.seq.0);
+        let (mut low, mut high) = (first.seq.0, world.head.lock().seq.0);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
             let time = self.entry(world, Seq(middle))?.ok_or_else(|| not_retained(world))?.time;

@@ -13,11 +13,10 @@ use crate::world::World;
 use bytes::Bytes;
 use mw_model::{ErrorKind, FileType, Ino, Version};
 use mw_tree::{Root, Value};
-use std::collections::BTreeMap;
 
 /// A mutation being planned.
 pub(crate) struct Txn<'a> {
-    /// The world as this mutation sees it, its own changes included.
+    /// The world as this mutation sees it; what it changes itself stands in the view's `own`.
     pub view: View,
     /// The entry's time: strictly after every earlier one.
     pub now: Version,
@@ -31,7 +30,6 @@ pub(crate) struct Txn<'a> {
     pub verb: Verb,
     /// "The root becomes this", before the changes.
     pub root: Option<Root>,
-    pub changes: BTreeMap<Bytes, Option<Value>>,
     pub notices: Vec<Changed>,
     /// More records for the same commit.
     pub meta: mw_meta::Batch,
@@ -55,7 +53,6 @@ impl<'a> Txn<'a> {
             note: String::new(),
             run: None,
             root: None,
-            changes: BTreeMap::new(),
             notices: Vec::new(),
             meta: mw_meta::Batch::new(),
             force: false,
@@ -64,6 +61,13 @@ impl<'a> Txn<'a> {
             store,
             world,
         }
+    }
+
+    /// Returns the world as it would be: the view with the plan's own changes in it.
+    pub(crate) fn into_view(self) -> View {
+        let mut view = self.view;
+        view.take_in();
+        view
     }
 
     /// The entry's time as an inode's.
@@ -83,14 +87,12 @@ impl<'a> Txn<'a> {
 
     /// Sets a record.
     pub(crate) fn put(&mut self, key: Bytes, value: Value) {
-        self.view.overlay.insert(key.clone(), Some(value.clone()));
-        self.changes.insert(key, Some(value));
+        self.view.own.insert(key, Some(value));
     }
 
     /// Removes a record.
     pub(crate) fn remove(&mut self, key: Bytes) {
-        self.view.overlay.insert(key.clone(), None);
-        self.changes.insert(key, None);
+        self.view.own.insert(key, None);
     }
 
     /// Sets an inode and tells the mounts.
@@ -129,6 +131,9 @@ impl<'a> Txn<'a> {
 
     /// Removes every extent, or part of one, in `start..end` of a file; returns the bytes that were not holes.
     pub(crate) fn clear_extents(&mut self, ino: Ino, start: u64, end: u64) -> Result<u64> {
+        if start >= end {
+            return Ok(0);
+        }
         let mut cleared = 0;
         for (at, extent) in self.view.extents(ino, start, end)? {
             let stop = at + u64::from(extent.len);

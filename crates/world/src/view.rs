@@ -1,6 +1,7 @@
 //! A world at one instant: a root and the records changed after it. Immutable and cheap to clone.
 //!
-//! A read asks the overlay first, then the frozen overlay (which a fold is writing into the tree), then the tree.
+//! A read asks the overlay first, then the frozen overlay (which a fold is writing into the tree), then the tree. While a mutation
+//! is planned, what it changed itself comes before all of them.
 
 use crate::error::{Error, Result};
 use crate::record::{self, Entry, Extent, Inode, Kind};
@@ -20,6 +21,9 @@ pub(crate) struct View {
     pub root: Root,
     pub frozen: Option<Overlay>,
     pub overlay: Overlay,
+    /// What a mutation that is being planned has changed itself; empty in every other view. Apart from the overlay, so that nothing
+    /// of that is copied for a plan.
+    pub own: Overlay,
     /// The last entry that the view holds.
     pub seq: Seq,
     /// That entry's time.
@@ -27,15 +31,35 @@ pub(crate) struct View {
 }
 
 impl View {
+    /// Makes the view of a root and nothing after it.
+    pub(crate) fn of_root(tree: Tree, root: Root, seq: Seq, time: Version) -> Self {
+        Self { tree, root, frozen: None, overlay: Overlay::new(), own: Overlay::new(), seq, time }
+    }
+
+    /// The changed records over the tree, newest first.
+    pub(crate) fn layers(&self) -> impl Iterator<Item = &Overlay> {
+        // Most views have nothing in one of them, and asking costs more than knowing.
+        [Some(&self.own), Some(&self.overlay), self.frozen.as_ref()].into_iter().flatten().filter(|o| !o.is_empty())
+    }
+
+    /// Returns what the changed records say of a key: nothing, a tombstone or a value.
+    pub(crate) fn changed(&self, key: &[u8]) -> Option<&Option<Value>> {
+        self.layers().find_map(|layer| layer.get(key))
+    }
+
+    /// Makes the view's own changes a part of its overlay.
+    pub(crate) fn take_in(&mut self) {
+        for (key, value) in std::mem::take(&mut self.own) {
+            self.overlay.insert(key, value);
+        }
+    }
+
     /// Returns a record.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        if let Some(value) = self.overlay.get(key) {
-            return Ok(value.clone());
+        match self.changed(key) {
+            Some(value) => Ok(value.clone()),
+            None => Ok(self.tree.get(&self.root, key)?),
         }
-        if let Some(value) = self.frozen.as_ref().and_then(|frozen| frozen.get(key)) {
-            return Ok(value.clone());
-        }
-        Ok(self.tree.get(&self.root, key)?)
     }
 
     /// Returns the last record of `start <= key < end`.
@@ -43,7 +67,7 @@ impl View {
         while start < end {
             let range = (Bound::Included(start.clone()), Bound::Excluded(end.clone()));
             let mut best: Option<(Bytes, Option<Value>)> = None;
-            for overlay in std::iter::once(&self.overlay).chain(self.frozen.as_ref()) {
+            for overlay in self.layers() {
                 if let Some((key, value)) = overlay.range::<_, Bytes>(range.clone()).next_back()
                     && best.as_ref().is_none_or(|(b, _)| key > b)
                 {
@@ -82,7 +106,7 @@ impl View {
             overlay: overlay.clone(),
             next: if empty { None } else { Some(range.clone()) },
         };
-        let layers = std::iter::once(&self.overlay).chain(self.frozen.as_ref()).map(|o| layer(o).peekable()).collect();
+        let layers = self.layers().map(|o| layer(o).peekable()).collect();
         let tree = (!empty).then(|| self.tree.scan(&self.root, range.clone()).peekable());
         Records { layers, tree }
     }

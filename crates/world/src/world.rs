@@ -93,7 +93,8 @@ pub(crate) struct World {
     pub owner: Owner,
     pub record: RwLock<WorldRecord>,
     pub head: Mutex<Head>,
-    published: RwLock<View>,
+    /// What readers see. Changed under the head's lock alone, and in place: nothing is copied but what a reader still holds.
+    shown: RwLock<View>,
     /// How often each inode is open.
     pub opens: Mutex<HashMap<Ino, u32>>,
     pub listeners: Arc<Listeners>,
@@ -124,7 +125,10 @@ impl Drop for Staging {
 
 /// The end of a world's log, and what the next entry needs to know.
 pub(crate) struct Head {
-    pub view: View,
+    /// The last entry.
+    pub seq: Seq,
+    /// Its time.
+    pub time: Version,
     pub state: State,
     /// The state's bytes as they are in `meta`: a new state requires them unchanged.
     pub state_bytes: Bytes,
@@ -148,13 +152,13 @@ pub(crate) struct Head {
 }
 
 impl World {
-    pub(crate) fn new(id: WorldId, record: WorldRecord, owner: Owner, head: Head) -> Self {
+    pub(crate) fn new(id: WorldId, record: WorldRecord, owner: Owner, head: Head, view: View) -> Self {
         Self {
             id,
             salt: Salt(record.salt),
             owner,
             record: RwLock::new(record),
-            published: RwLock::new(head.view.clone()),
+            shown: RwLock::new(view),
             opens: Mutex::new(HashMap::new()),
             listeners: Arc::new(Listeners::default()),
             folding: Mutex::new(()),
@@ -165,16 +169,14 @@ impl World {
         }
     }
 
-    /// Returns the world as it is now.
+    /// Returns the world as it is now. Under the head's lock, as it stays until that is let go.
     pub(crate) fn view(&self) -> View {
-        self.published.read().clone()
+        self.shown.read().clone()
     }
 
-    /// Shows readers the head's view.
-    pub(crate) fn publish(&self, head: &Head) {
-        let fresh = head.view.clone();
-        let old = std::mem::replace(&mut *self.published.write(), fresh);
-        drop(old);
+    /// Changes what readers see, who never see half of it. Who has the head is the only one to do so.
+    pub(crate) fn show<T>(&self, _: &mut Head, change: impl FnOnce(&mut View) -> T) -> T {
+        change(&mut self.shown.write())
     }
 
     /// Refuses a world that was deleted while this handle was open.
@@ -198,14 +200,14 @@ impl World {
 
     /// Returns the state of this world at its head.
     pub(crate) fn state_now(&self, head: &Head) -> State {
-        head.state.upto(self.id, head.view.seq, head.view.time, head.chain)
+        head.state.upto(self.id, head.seq, head.time, head.chain)
     }
 }
 
 impl Head {
     /// Returns the time of the next entry.
     pub(crate) fn next_time(&self, now: u64) -> Version {
-        Version(now.max(self.view.time.0 + 1).max(self.floor.0 + 1))
+        Version(now.max(self.time.0 + 1).max(self.floor.0 + 1))
     }
 
     /// Adds the claims that this world's new bytes need.

@@ -22,8 +22,7 @@ pub(crate) fn records(a: &View, b: &View) -> Result<Records> {
             found.insert(change.key, (change.left, change.right));
         }
     }
-    let overlays = [Some(&a.overlay), a.frozen.as_ref(), Some(&b.overlay), b.frozen.as_ref()];
-    let late: BTreeSet<&Bytes> = overlays.into_iter().flatten().flat_map(|overlay| overlay.keys()).collect();
+    let late: BTreeSet<&Bytes> = a.layers().chain(b.layers()).flat_map(|overlay| overlay.keys()).collect();
     for key in late {
         let (left, right) = (a.get(key)?, b.get(key)?);
         if same(left.as_ref(), right.as_ref()) {

@@ -3,7 +3,7 @@
 use super::attr::MAX_SIZE;
 use crate::entry::Verb;
 use crate::error::{Error, Result};
-use crate::record::Inode;
+use crate::record::{self, Inode, Kind};
 use crate::session::Session;
 use crate::txn::Txn;
 use crate::world::Staging;
@@ -55,6 +55,9 @@ pub enum SeekFor {
     Hole,
 }
 
+/// The attribute that gives a program rights beyond its caller's.
+const CAPABILITY: &[u8] = b"security.capability";
+
 impl Txn<'_> {
     pub(crate) fn need_file(&self, ino: Ino) -> Result<Inode> {
         let inode = self.view.inode(ino)?;
@@ -65,12 +68,17 @@ impl Txn<'_> {
         }
     }
 
-    /// Records a change of content.
-    fn changed(&mut self, ino: Ino, inode: &mut Inode) {
+    /// Records a change of content. A capability of the file's goes with it, whoever writes (capabilities(7)).
+    fn changed(&mut self, ino: Ino, inode: &mut Inode) -> Result<()> {
+        let capability = record::key(ino, Kind::Xattr, CAPABILITY);
+        if self.view.get(&capability)?.is_some() {
+            self.remove(capability);
+        }
         inode.mtime = self.time();
         inode.ctime = self.time();
         inode.content = self.now;
         self.put_inode(ino, inode);
+        Ok(())
     }
 }
 
@@ -140,7 +148,7 @@ impl Session {
             }
             inode.allocated += data.len() as u64;
             inode.size = inode.size.max(end);
-            txn.changed(ino, &mut inode);
+            txn.changed(ino, &mut inode)?;
             Ok(Written { offset, attr: inode.attr(ino) })
         })
     }
@@ -169,7 +177,7 @@ impl Session {
             if grow {
                 inode.size = end;
             }
-            txn.changed(ino, &mut inode);
+            txn.changed(ino, &mut inode)?;
             Ok(())
         })
     }
@@ -226,7 +234,7 @@ impl Session {
                 target.allocated += stop - start;
             }
             target.size = target.size.max(end);
-            txn.changed(to, &mut target);
+            txn.changed(to, &mut target)?;
             Ok(len)
         })
     }

@@ -74,7 +74,7 @@ impl Session {
         let view = match &self.at {
             None => {
                 requires.push((layout::of(Tag::State, world.id), Expect::Value(head.state_bytes.clone())));
-                head.view.clone()
+                world.view()
             }
             Some(view) => {
                 requires.push((self.root_record(view)?, Expect::Present));

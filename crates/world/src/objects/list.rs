@@ -179,7 +179,7 @@ fn many(view: &View, keys: Vec<Bytes>) -> Result<BTreeMap<Bytes, Value>> {
     let mut found = BTreeMap::new();
     let mut deeper = Vec::new();
     for key in keys {
-        match view.overlay.get(&key).or_else(|| view.frozen.as_ref().and_then(|frozen| frozen.get(&key))) {
+        match view.changed(&key) {
             Some(Some(value)) => {
                 found.insert(key, value.clone());
             }

@@ -57,7 +57,7 @@ impl Back<'_> {
         for attempt in 0..ATTEMPTS {
             store.fold_in_turn(world)?;
             let locked = (attempt >= BESIDE).then(|| world.head.lock());
-            let before = locked.as_ref().map_or_else(|| world.view(), |head| head.view.clone());
+            let before = world.view();
             let after = self.plan(&before, &view)?;
             let (records, notices) = told(&before, &after)?;
             let changes = lift(&store.content, &before, &after, &records)?;
@@ -68,7 +68,7 @@ impl Back<'_> {
             let root = store.materialise(world, &after)?;
             store.segments.sync()?;
             let mut head = locked.unwrap_or_else(|| world.head.lock());
-            if head.view.seq != before.seq || !has_open(world, &before, &after)? {
+            if head.seq != before.seq || !has_open(world, &before, &after)? {
                 continue;
             }
             let swap = Swap {
@@ -137,7 +137,7 @@ impl Back<'_> {
             Some(path) => restore(&mut txn, then, path)?,
         }
         carry(&mut txn, before)?;
-        Ok(txn.view)
+        Ok(txn.into_view())
     }
 }
 

@@ -111,11 +111,7 @@ impl Bring<'_> {
                 }
             }
             let locked = (attempt >= BESIDE && !self.options.dry_run).then(|| self.lock());
-            let (ours, theirs) = match &locked {
-                Some(heads) => (heads.target.view.clone(), heads.source.view.clone()),
-                None => (self.target().view(), self.source().view()),
-            };
-            let planned = self.plan(ours, theirs)?;
+            let planned = self.plan(self.target().view(), self.source().view())?;
             let promoted = Promoted {
                 fast: planned.fast,
                 merged: planned.merged.clone(),
@@ -219,7 +215,7 @@ impl Bring<'_> {
         }
         self.extra(&mut txn)?;
         carry(&mut txn, &planned.ours)?;
-        planned.view = txn.view;
+        planned.view = txn.into_view();
         let (records, notices) = told(&planned.ours, &planned.view)?;
         planned.changed = !records.is_empty();
         planned.fast &= planned.changed;
@@ -274,7 +270,7 @@ impl Bring<'_> {
         store.segments.sync()?;
         let mut heads = locked.unwrap_or_else(|| self.lock());
         self.source().need_alive()?;
-        let moved = heads.target.view.seq != planned.ours.seq || heads.source.view.seq != planned.theirs.seq;
+        let moved = heads.target.seq != planned.ours.seq || heads.source.seq != planned.theirs.seq;
         if moved || !has_open(self.target(), &planned.ours, &planned.view)? {
             return Ok(None);
         }
@@ -373,7 +369,7 @@ impl Bring<'_> {
             dry_run: false,
         };
         merge(&mut txn, &sides, &how)?;
-        Ok(txn.view)
+        Ok(txn.into_view())
     }
 
     /// What history shows. A fork's history does not name its base, whose name a key of the fork may not see.

@@ -15,7 +15,7 @@ use crate::recover::is_extent;
 use crate::snapshot::SnapshotRecord;
 use crate::store::Store;
 use crate::txn::Txn;
-use crate::view::{self, Overlay, View};
+use crate::view::{self, View};
 use crate::world::{Head, World};
 use bytes::Bytes;
 use mw_meta::{Batch, Durability};
@@ -101,7 +101,7 @@ impl Store {
             }
             (txn.note, txn.path, txn.run) = (swap.note, swap.path, swap.run);
             (txn.root, txn.segments) = (Some(swap.root.clone()), true);
-            txn.view = View { root: swap.root, frozen: None, overlay: Overlay::new(), ..txn.view.clone() };
+            txn.view = View::of_root(txn.view.tree.clone(), swap.root, txn.view.seq, txn.view.time);
             Ok(txn.now)
         })?;
         let done = done.ok_or_else(|| Error::corrupt("a new root was not committed"))?;

@@ -47,10 +47,11 @@ struct Touched {
 }
 
 /// Keeps what the changes of a plan take away. `before` is the view that the plan began with.
-pub(crate) fn keep(txn: &mut Txn<'_>, before: &View, versions: Versions) -> Result<()> {
+pub(crate) fn keep(txn: &mut Txn<'_>, versions: Versions) -> Result<()> {
     if versions.versioning == Versioning::Never || txn.keep == Keep::Nothing || txn.root.is_some() {
         return Ok(());
     }
+    let before = &txn.world.view();
     for touched in touched(txn, before)? {
         settle(txn, before, versions, &touched, true)?;
     }
@@ -105,7 +106,7 @@ fn is_object(kind: FileType) -> bool {
 fn touched(txn: &Txn<'_>, before: &View) -> Result<Vec<Touched>> {
     let mut found = Vec::new();
     let mut altered = Vec::new();
-    for (at, value) in &txn.changes {
+    for (at, value) in &txn.view.own {
         let (ino, kind, name) = record::split(at)?;
         match kind {
             Kind::Entry => {
@@ -230,11 +231,7 @@ impl Txn<'_> {
         for kind in [Kind::Inode, Kind::Object, Kind::Xattr, Kind::Extent] {
             for item in before.kind(ino, kind) {
                 let (key, _) = item?;
-                self.changes.remove(&key);
-                match before.overlay.get(&key) {
-                    Some(value) => self.view.overlay.insert(key, value.clone()),
-                    None => self.view.overlay.remove(&key),
-                };
+                self.view.own.remove(&key);
             }
         }
         Ok(())
