@@ -1,13 +1,13 @@
 //! Moving a frozen table into the tree, and its log file back into use.
 //!
-//! Invariant: the log file is used again only after the tree holds all of its records durably. At most one table is frozen;
-//! when writers fill the next one meanwhile, they wait. A tree that failed is never written again: it is opened anew, or,
+//! Invariant: the log file is used again only after the tree holds all of its records durably. Tables move in their order. A few
+//! may wait; when writers fill another one meanwhile, they wait too. A tree that failed is never written again: it is opened anew, or,
 //! when the disk cannot be trusted, opened for reading alone.
 
 use super::base::Mark;
 use super::memtable::Memtable;
 use super::wal::Chain;
-use super::write::{Log, WalFile, new_file};
+use super::write::{FILES, Log, WalFile, new_file};
 use super::{Base, Core};
 use crate::{Error, Result};
 use mw_model::ErrorKind;
@@ -37,9 +37,15 @@ impl Core {
                 self.room.notify_all();
                 return;
             }
-            match log.frozen.clone() {
+            match log.frozen.front().cloned() {
                 Some(frozen) if log.stuck.is_none() => {
+                    let next = log.spares.is_empty();
                     drop(log);
+                    if next {
+                        // Writers are faster than the tree just now: the next table must not have to wait for its file.
+                        self.prepare_spare();
+                        self.room.notify_all();
+                    }
                     let result = self.move_table(&frozen);
                     log = self.log.lock();
                     self.settle(&mut log, &frozen, result);
@@ -51,16 +57,16 @@ impl Core {
 
     /// Moves the frozen table on the caller's thread, for a store without threads.
     pub(super) fn apply_here(&self, log: &mut Log) {
-        if let Some(frozen) = log.frozen.clone() {
+        if let Some(frozen) = log.frozen.front().cloned() {
             let result = self.move_table(&frozen);
             self.settle(log, &frozen, result);
         }
     }
 
-    /// Makes the second log file, so that the first table is not the only one that has to wait for it.
+    /// Makes a log file to go on with, when there is none and there may be one more.
     fn prepare_spare(&self) {
         let mut log = self.log.lock();
-        if log.stop || log.frozen.is_some() || !log.spares.is_empty() {
+        if log.stop || !log.spares.is_empty() || log.files >= FILES {
             return;
         }
         let index = log.files;
@@ -81,7 +87,8 @@ impl Core {
             Ok(moved) => {
                 let mut view = self.view.write();
                 view.base = Arc::new(moved);
-                view.frozen = None;
+                // The oldest: tables move in their order.
+                view.frozen.pop();
                 Ok(())
             }
             Err(error) => {
@@ -109,7 +116,7 @@ impl Core {
         match result {
             Ok(()) => {
                 self.group.reached(frozen.lsn);
-                log.frozen = None;
+                log.frozen.pop_front();
                 log.stuck = None;
                 if let Some(spare) = self.recycle(&frozen.wal) {
                     log.spares.push(spare);

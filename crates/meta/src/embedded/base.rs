@@ -7,11 +7,13 @@
 use super::backend::{Backend, Link};
 use super::memtable::Memtable;
 use super::merge::Source;
+use super::required::{Gap, Gaps};
 use super::wal::{Chain, VERSION};
 use crate::{Error, Order, Result};
 use bytes::Bytes;
 use mw_env::File;
 use mw_model::codec::{DecodeError, Reader, Writer};
+use parking_lot::Mutex;
 use redb::{Database, ReadOnlyTable, ReadableDatabase, TableDefinition};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -63,6 +65,8 @@ pub(super) struct Base {
     file: Arc<dyn File>,
     link: Arc<Link>,
     cache: usize,
+    /// What is known to be absent from this snapshot.
+    gaps: Mutex<Gaps>,
 }
 
 impl std::fmt::Debug for Base {
@@ -113,7 +117,7 @@ impl Base {
     fn at(db: Arc<Database>, file: Arc<dyn File>, link: Arc<Link>, cache: usize) -> Result<Self> {
         let read = db.begin_read().map_err(|e| Error::tree("starting to read", e))?;
         let pairs = read.open_table(PAIRS).map_err(|e| Error::tree("opening the table of pairs", e))?;
-        Ok(Self { pairs, db, file, link, cache })
+        Ok(Self { pairs, db, file, link, cache, gaps: Mutex::default() })
     }
 
     /// Returns the value of `key`.
@@ -122,6 +126,33 @@ impl Base {
             Some(stored) => unseal(key, stored.value()).map(|(_, value)| Some(value)),
             None => Ok(None),
         }
+    }
+
+    /// Returns the value of a `key` that a batch requires something of.
+    pub(super) fn get_required(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        if self.gaps.lock().hold(key) {
+            return Ok(None);
+        }
+        let value = self.get(key)?;
+        if value.is_none() {
+            let gap = self.gap(key)?;
+            self.gaps.lock().keep(gap);
+        }
+        Ok(value)
+    }
+
+    /// Returns the neighbours of a `key` that is absent.
+    fn gap(&self, key: &[u8]) -> Result<Gap> {
+        let look = |range: (Bound<&[u8]>, Bound<&[u8]>)| {
+            self.pairs.range::<&[u8]>(range).map_err(|e| Error::tree("looking for a neighbour", e))
+        };
+        let key_of = |item: Option<Item>| {
+            let item = item.transpose().map_err(|e| Error::tree("looking for a neighbour", e))?;
+            Ok(item.map(|(key, _)| Bytes::copy_from_slice(key.value())))
+        };
+        let before = key_of(look((Bound::Unbounded, Bound::Excluded(key)))?.next_back())?;
+        let after = key_of(look((Bound::Excluded(key), Bound::Unbounded))?.next())?;
+        Ok((before, after))
     }
 
     /// Returns the pairs from `start` to before `end`.

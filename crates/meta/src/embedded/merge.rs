@@ -10,12 +10,12 @@ use std::iter::Peekable;
 pub(super) type Source<'a> = Box<dyn Iterator<Item = Result<(Bytes, Option<Bytes>)>> + 'a>;
 
 /// Returns the first `limit` pairs that are not hidden.
-pub(super) fn merge<const N: usize>(
-    sources: [Source<'_>; N],
+pub(super) fn merge<'a>(
+    sources: impl IntoIterator<Item = Source<'a>>,
     limit: usize,
     order: Order,
 ) -> Result<Vec<(Bytes, Bytes)>> {
-    let mut sources = sources.map(Iterator::peekable);
+    let mut sources: Vec<_> = sources.into_iter().map(Iterator::peekable).collect();
     let mut out = Vec::new();
     while out.len() < limit {
         let Some(next) = next_key(&mut sources, order)? else { break };

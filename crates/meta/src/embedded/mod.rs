@@ -16,6 +16,7 @@ mod group;
 mod memtable;
 mod merge;
 mod recover;
+mod required;
 mod wal;
 mod write;
 
@@ -58,7 +59,8 @@ impl Default for Options {
 #[derive(Debug, Clone)]
 struct View {
     active: Memtable,
-    frozen: Option<Memtable>,
+    /// The tables that wait for the tree, the newest first.
+    frozen: Vec<Memtable>,
     base: Arc<Base>,
 }
 
@@ -71,7 +73,7 @@ struct Core {
     log: Mutex<Log>,
     /// Held while a table moves into the tree.
     applying: Mutex<()>,
-    /// With `log`: the frozen table is gone, or cannot go.
+    /// With `log`: a frozen table is gone, or cannot go, or there is a file for another one.
     room: Condvar,
     /// With `log`: there is a frozen table, or the store ends.
     work: Condvar,
@@ -186,16 +188,21 @@ impl Meta for Embedded {
 
 impl Core {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.get_with(key, Base::get)
+    }
+
+    /// Returns the value of `key`, from the tables in memory or else as `deeper` finds it.
+    fn get_with(&self, key: &[u8], deeper: fn(&Base, &[u8]) -> Result<Option<Bytes>>) -> Result<Option<Bytes>> {
         self.read(|| {
             // The lock covers the look into memory only; a page of the tree may have to come from the disk.
             let view = self.view.read();
-            let newest = view.active.get(key).or_else(|| view.frozen.as_ref().and_then(|frozen| frozen.get(key)));
-            if let Some(value) = newest {
+            let mut tables = std::iter::once(&view.active).chain(&view.frozen);
+            if let Some(value) = tables.find_map(|table| table.get(key)) {
                 return (None, Ok(value.clone()));
             }
             let base = view.base.clone();
             drop(view);
-            let value = base.get(key);
+            let value = deeper(&base, key);
             (Some(base), value)
         })
     }
@@ -206,12 +213,8 @@ impl Core {
         }
         self.read(|| {
             let view = self.view.read().clone();
-            let frozen = view.frozen.as_ref().map_or_else(
-                || -> Source<'_> { Box::new(std::iter::empty()) },
-                |frozen| frozen.scan(start, end, order),
-            );
-            let base = view.base.scan(start, end, order);
-            let pairs = base.and_then(|base| merge([view.active.scan(start, end, order), frozen, base], limit, order));
+            let tables = std::iter::once(&view.active).chain(&view.frozen).map(|table| table.scan(start, end, order));
+            let pairs = view.base.scan(start, end, order).and_then(|base| merge(tables.chain([base]), limit, order));
             (Some(view.base.clone()), pairs)
         })
     }

@@ -8,6 +8,7 @@ use super::base::{Base, Mark};
 use super::flusher::Pulse;
 use super::group::Group;
 use super::memtable::Memtable;
+use super::required::Values;
 use super::wal::{HEAD, Header, PREFIX, Prefix, Record, align};
 use super::write::{Log, WalFile, fill, name, new_epoch, new_file};
 use super::{Core, Options, View};
@@ -16,6 +17,7 @@ use bytes::Bytes;
 use mw_env::{Disk, Env, File};
 use mw_model::ErrorKind;
 use parking_lot::{Condvar, Mutex, RwLock};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 const TREE: &str = "meta.redb";
@@ -57,8 +59,9 @@ pub(super) fn open(disk: Arc<dyn Disk>, env: Env, mut options: Options) -> Resul
         active,
         offset: HEAD,
         spares,
+        required: Values::default(),
         files,
-        frozen: None,
+        frozen: VecDeque::new(),
         stuck: None,
         stop: false,
     };
@@ -70,7 +73,7 @@ pub(super) fn open(disk: Arc<dyn Disk>, env: Env, mut options: Options) -> Resul
         log: Mutex::new(log),
         room: Condvar::new(),
         work: Condvar::new(),
-        view: RwLock::new(View { active: Memtable::default(), frozen: None, base: Arc::new(base) }),
+        view: RwLock::new(View { active: Memtable::default(), frozen: Vec::new(), base: Arc::new(base) }),
         group,
         pulse: Arc::new(Pulse::default()),
     })

@@ -3,14 +3,21 @@
 //! Invariant: a batch is in the table exactly when its record is whole in the log; records follow one another without a gap.
 //! A write that failed for want of room leaves number and place to the next one; any other failed write ends all writing.
 
+use super::required::Values;
 use super::wal::{Chain, Draft, Epoch, HEAD, Header, align};
-use super::{Core, apply::Frozen};
+use super::{Base, Core, apply::Frozen};
 use crate::{Batch, Error, Result};
 use mw_env::{Disk, Env, File};
 use mw_model::ErrorKind;
 use parking_lot::MutexGuard;
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+
+/// How many tables may wait for the tree: writers that come in a burst do not wait for it as long as it keeps up on average.
+const FROZEN: usize = 4;
+/// How many log files there are at most: one for each table that waits, the one being written, and one to go on with.
+pub(super) const FILES: usize = FROZEN + 2;
 
 /// A file of the log.
 #[derive(Debug, Clone)]
@@ -34,13 +41,15 @@ pub(super) struct Log {
     pub(super) active: WalFile,
     /// Where the next record goes.
     pub(super) offset: u64,
+    /// What batches required lately.
+    pub(super) required: Values,
     /// Files to use next.
     pub(super) spares: Vec<WalFile>,
     /// The number of files, for naming the next one.
     pub(super) files: usize,
-    /// The table that waits for the tree.
-    pub(super) frozen: Option<Arc<Frozen>>,
-    /// Why the frozen table could not move, when trying again may help.
+    /// The tables that wait for the tree, the oldest first.
+    pub(super) frozen: VecDeque<Arc<Frozen>>,
+    /// Why the oldest frozen table could not move, when trying again may help.
     pub(super) stuck: Option<Error>,
     /// The store ends.
     pub(super) stop: bool,
@@ -54,13 +63,13 @@ impl Core {
         let mut log = self.log.lock();
         self.group.check()?;
         if draft.changes.is_empty() {
-            self.require(batch)?;
+            self.require(&mut log, batch)?;
             // Whoever waits then knows that what held is on disk.
             return Ok(log.lsn);
         }
         // Before the requirements are looked at, because making room may let the lock go.
         self.make_room(&mut log, draft.len())?;
-        self.require(batch)?;
+        self.require(&mut log, batch)?;
         self.append(&mut log, draft)?;
         self.freeze_when_large(&mut log)?;
         let lsn = log.lsn;
@@ -71,8 +80,17 @@ impl Core {
         Ok(lsn)
     }
 
-    fn require(&self, batch: &Batch) -> Result<()> {
-        batch.check_requires(|key| self.get(key))
+    fn require(&self, log: &mut Log, batch: &Batch) -> Result<()> {
+        batch.check_requires(|key| {
+            if let Some(value) = log.required.get(key) {
+                return Ok(Some(value));
+            }
+            let value = self.get_with(key, Base::get_required)?;
+            if let Some(value) = &value {
+                log.required.keep(key, value);
+            }
+            Ok(value)
+        })
     }
 
     fn append(&self, log: &mut Log, draft: Draft) -> Result<()> {
@@ -87,6 +105,7 @@ impl Core {
         log.lsn = lsn;
         log.chain = sum;
         log.offset = align(log.offset + record.len() as u64);
+        changes.iter().for_each(|change| log.required.forget(&record[change.key.clone()]));
         self.view.write().active.apply(&record, &changes);
         self.group.wrote(lsn);
         Ok(())
@@ -103,7 +122,7 @@ impl Core {
             if log.offset == HEAD {
                 return self.grow(&mut log.active, align(HEAD + need));
             }
-            if log.frozen.is_none() {
+            if log.frozen.is_empty() || self.may_freeze(log) {
                 self.freeze(log)?;
                 continue;
             }
@@ -137,7 +156,7 @@ impl Core {
 
     /// Freezes the table at its size limit. Never makes a file for it: a batch that fits must not wait for that.
     fn freeze_when_large(&self, log: &mut Log) -> Result<()> {
-        if self.view.read().active.bytes() < self.options.table_bytes || log.frozen.is_some() || log.spares.is_empty() {
+        if self.view.read().active.bytes() < self.options.table_bytes || !self.may_freeze(log) {
             return Ok(());
         }
         // The batch is in already; when the switch is refused for want of room it is tried again with the next batch.
@@ -149,6 +168,12 @@ impl Core {
             self.apply_here(log);
         }
         Ok(())
+    }
+
+    /// Returns whether another table may wait for the tree, and there is a file to go on with.
+    fn may_freeze(&self, log: &Log) -> bool {
+        let most = if self.options.background { FROZEN } else { 1 };
+        log.frozen.len() < most && !log.spares.is_empty()
     }
 
     /// Sets the active table aside with its log file and goes on with another file.
@@ -175,10 +200,10 @@ impl Core {
         let full = std::mem::replace(&mut log.active, next);
         let mut view = self.view.write();
         let table = std::mem::take(&mut view.active);
-        view.frozen = Some(table.clone());
+        view.frozen.insert(0, table.clone());
         drop(view);
-        log.frozen =
-            Some(Arc::new(Frozen { table, lsn: log.lsn, chain: log.chain, live_from: log.generation, wal: full }));
+        let frozen = Frozen { table, lsn: log.lsn, chain: log.chain, live_from: log.generation, wal: full };
+        log.frozen.push_back(Arc::new(frozen));
         self.work.notify_one();
         Ok(())
     }
