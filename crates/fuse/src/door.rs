@@ -15,6 +15,7 @@ pub(crate) use dirs::OpenDir;
 pub(crate) use names::New;
 
 use self::retries::Retries;
+use crate::aside::Aside;
 use crate::epochs::Epochs;
 use crate::errors::held;
 use crate::gate::{Gate, Pass, Passage};
@@ -31,7 +32,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// How long the kernel may keep what it was told. Long, because it is told of every change.
@@ -59,6 +60,8 @@ pub(crate) struct Door {
     pub(crate) opens: Opens,
     pub(crate) epochs: Epochs,
     retries: Retries,
+    me: Weak<Self>,
+    aside: Arc<Aside>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) notices: Arc<Notices>,
     /// Notifications posted while the gate was closed; whoever opens it waits for them.
@@ -81,7 +84,9 @@ impl Door {
     /// Makes the state of a mount of `session` at `dir`.
     pub(crate) fn new(session: Session, dir: PathBuf) -> Arc<Self> {
         let env = session.store().env().clone();
-        Arc::new(Self {
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            aside: Arc::default(),
             world: session.name().as_str().to_owned(),
             dir,
             known: Known::default(),
@@ -126,6 +131,17 @@ impl Door {
             // Tickets come from what a mere question changed elsewhere (a last name dropped): nobody waits for those.
             (Ok(value), _) => answer(self, reply, value),
             (Err(errno), _) => reply.refuse(errno),
+        }
+    }
+
+    /// Makes everything done so far durable and then answers with `answer`, on a thread that may wait for the disk.
+    pub(crate) fn sync_then<R: Refuse>(&self, reply: R, answer: impl FnOnce(&Self, R) + Send + 'static) {
+        match self.me.upgrade() {
+            Some(door) if !self.session.is_synced() => {
+                self.aside.run(move || door.ask(reply, Self::sync, |door, reply, ()| answer(door, reply)));
+            }
+            // Nothing to wait for. (Nobody has a door but through an `Arc`.)
+            _ => self.ask(reply, Self::sync, |door, reply, ()| answer(door, reply)),
         }
     }
 

@@ -92,16 +92,24 @@ fn owned(name: &OsStr) -> Bytes {
 /// What the kernel may do with an open file: keep its pages unless they may be old, and not ask at `close`.
 ///
 /// A descriptor that appends goes around the kernel's pages: through them, an append that starts in a page that is not
-/// cached arrives as two writes, and between them another mount's append may fall.
+/// cached arrives as two writes, and between them another mount's append may fall. So does one that only writes: its writes
+/// arrive whole, and the kernel does not ask for a capability of the file before the first of them (we take that away
+/// ourselves, as it trusts us to).
 fn open_flags(door: &Door, ino: u64, since: u64, flags: i32) -> FopenFlags {
     let mut told = FopenFlags::FOPEN_NOFLUSH;
     if !door.epochs.touched(ino, since) {
         told |= FopenFlags::FOPEN_KEEP_CACHE;
     }
-    if OFlags::from_bits_retain(flags as u32).contains(OFlags::APPEND) {
+    let flags = OFlags::from_bits_retain(flags as u32);
+    if goes_around_pages(flags) {
         told |= FopenFlags::FOPEN_DIRECT_IO;
     }
     told
+}
+
+/// Returns whether what is written through a descriptor goes around the kernel's pages.
+fn goes_around_pages(flags: OFlags) -> bool {
+    flags.contains(OFlags::APPEND) || flags.intersection(OFlags::RWMODE) == OFlags::WRONLY
 }
 
 /// Answers a question for an attribute value: its size when `size` is 0 (getxattr(2)).
@@ -304,21 +312,25 @@ impl Filesystem for Requests {
             task: req.pid(),
             offset,
             len: data.len() as u64,
-            direct: flags.intersects(OFlags::APPEND | OFlags::DIRECT),
+            direct: goes_around_pages(flags) || flags.contains(OFlags::DIRECT),
         });
         let write = Write {
             ino: ino.0,
             offset,
             append: !mapped && flags.contains(OFlags::APPEND),
-            sync: !mapped && flags.intersects(OFlags::SYNC | OFlags::DSYNC),
             kill: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
             piece,
         };
-        let answer = move |door: &Door, reply: ReplyWrite, wrote: Wrote| {
+        let sync = !mapped && flags.intersects(OFlags::SYNC | OFlags::DSYNC);
+        let written = move |door: &Door, reply: ReplyWrite, wrote: Wrote| {
             reply.written(wrote.len);
             if wrote.moved {
                 door.correct(ino.0);
             }
+        };
+        let answer = move |door: &Door, reply: ReplyWrite, wrote: Wrote| match sync {
+            true => door.sync_then(reply, move |door, reply| written(door, reply, wrote)),
+            false => written(door, reply, wrote),
         };
         let passage = if mapped { Passage::Page } else { Passage::Content };
         let pass = match &piece {
@@ -364,7 +376,7 @@ impl Filesystem for Requests {
         if self.0.is_barrier(req.pid()) {
             return reply.ok();
         }
-        self.0.ask(reply, Door::sync, empty);
+        self.0.sync_then(reply, |_, reply| reply.ok());
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
@@ -429,7 +441,7 @@ impl Filesystem for Requests {
     }
 
     fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.0.ask(reply, Door::sync, empty);
+        self.0.sync_then(reply, |_, reply| reply.ok());
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {

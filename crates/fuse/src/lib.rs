@@ -40,9 +40,11 @@
 //! - [`mount`]: making and ending a mount; [`device`]: the system calls for it; [`stale`]: mounts whose server died;
 //! - [`kernel`]: decoding requests; [`door`]: the state of one mount and its verbs, a file for each family;
 //! - [`gate`]: holding changes while a fork is taken; [`pieces`]: which write is not whole yet; [`listener`]: what the world tells a mount;
-//! - [`notify`], [`ticket`]: telling the kernel; [`known`], [`epochs`]: what the kernel knows, and since when;
+//! - [`aside`]: threads for what waits for a disk; [`notify`], [`ticket`]: telling the kernel; [`known`], [`epochs`]: what the kernel knows,
+//!   and since when;
 //! - [`errors`]: the one table from error kinds to errno; [`attr`]: attributes and times.
 
+mod aside;
 mod attr;
 mod device;
 mod door;

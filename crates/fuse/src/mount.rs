@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Enough that some can wait for a disk while others answer.
-const THREADS: usize = 8;
+/// How many threads answer requests, at least and at most; in between as many as there are processors (see `aside`).
+const THREADS: (usize, usize) = (2, 8);
 /// How long an unmount waits for the kernel to let go of the device.
 const LET_GO: Duration = Duration::from_secs(2);
 
@@ -29,7 +29,7 @@ pub struct MountOptions {
     /// Other users than the server's may use it; permission bits then decide. Root's mounts are always open to others;
     /// for an ordinary user `/etc/fuse.conf` must say `user_allow_other`.
     pub allow_other: bool,
-    /// The number of threads that answer requests; 0 means eight.
+    /// The number of threads that answer requests; 0 means as many as there are processors, two to eight.
     pub threads: usize,
     /// The name in the list of mounts, after `manyworlds:`; empty means the world's.
     pub name: String,
@@ -148,6 +148,11 @@ fn check(dir: &Path) -> Result<()> {
     Ok(())
 }
 
+fn threads() -> usize {
+    let (least, most) = THREADS;
+    std::thread::available_parallelism().map_or(least, |n| n.get().clamp(least, most))
+}
+
 /// Shakes hands with the kernel and starts the threads.
 fn serve(
     ready: &Ready,
@@ -160,7 +165,7 @@ fn serve(
     let failed = |e| Error::io(format!("the kernel does not talk to the mount at {}", plan.dir.display()), e);
     let device = File::from(fd.try_clone().map_err(failed)?);
     let mut config = Config::default();
-    config.n_threads = Some(if options.threads == 0 { THREADS } else { options.threads });
+    config.n_threads = Some(if options.threads == 0 { threads() } else { options.threads });
     config.clone_fd = device::can_clone();
     let acl = if plan.allow_other { SessionACL::All } else { SessionACL::Owner };
     let session = fuser::Session::from_fd(Requests(door.clone()), fd, acl, config).map_err(failed)?;

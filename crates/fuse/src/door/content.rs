@@ -21,8 +21,6 @@ pub(crate) struct Write {
     pub(crate) offset: u64,
     /// The descriptor has `O_APPEND` and these are no mapped pages: the end is the store's, not the kernel's.
     pub(crate) append: bool,
-    /// `O_SYNC` or `O_DSYNC`: durable before the answer.
-    pub(crate) sync: bool,
     /// The writer may not keep setuid and setgid.
     pub(crate) kill: bool,
     /// As part of a write(2); mapped pages are none.
@@ -75,9 +73,6 @@ impl Door {
             self.session.set_attr(ino, &SetAttr { mode: Some(mode), ..SetAttr::default() }).map_err(|e| held(&e))?;
         }
         self.unsynced.add(data.len() as u64);
-        if write.sync {
-            self.sync()?;
-        }
         Ok(Wrote { len: data.len() as u32, moved: written.offset != write.offset })
     }
 
