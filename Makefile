@@ -10,7 +10,7 @@ export MW_VENV := $(TARGET)/venv
 export MW_TOOLS := $(TARGET)/tools
 export PATH := $(MW_VENV)/bin:$(PATH)
 
-.PHONY: help deps build fmt lint layers unit real test demo bench soak crash conformance
+.PHONY: help deps build fmt lint layers unit real test demo bench bench-fs soak crash conformance
 
 help: ## List the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /\1\t/' | expand -t 18
@@ -66,6 +66,10 @@ bench: ## Measure the engines; figures go to the screen
 	@echo "-- the product, through its public doors"
 	cargo build -q --release -p mw-cli
 	MW=$(TARGET)/release/mw cargo run -q --release -p mw-cli --example bench
+
+bench-fs: ## Measure the mount beside the disk, other FUSE file systems and the floor (BENCH_FS='--files 5000 --rounds 1' for less)
+	@echo "== bench-fs"
+	cargo run -q --release -p mw-fuse --example bench_fs -- $(BENCH_FS)
 
 crash: ## Run the crash tests alone: power cuts, kills, torn writes
 	@echo "== crash"

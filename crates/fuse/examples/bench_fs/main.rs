@@ -1,0 +1,137 @@
+//! Measures the mount beside the disk beneath it, memory, other FUSE file systems, and the floor: `make bench-fs`.
+//!
+//! Every case runs on one file system after the other, for some rounds, so that what else the machine does falls on all of them; the
+//! table shows medians, and how many times the floor's and the disk's figure that is. Options: `--files N`, `--rounds N`,
+//! `--calls N`, `--large MIB`, `--beds a,b`, `--cases a,b`, `--disk DIR`, `--seed N`,
+//! `--threads N`; `--engine N` measures the verbs without a kernel.
+
+mod beds;
+mod cases;
+mod engine;
+mod floor;
+mod tree;
+
+use beds::Bed;
+use cases::{CASES, Scale, Unit};
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// As in `mw` itself.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+static REQUESTS: AtomicU64 = AtomicU64::new(0);
+
+/// What was measured of one case on one bed.
+#[derive(Default)]
+struct Figures {
+    figures: Vec<f64>,
+    /// Seconds of this process's processor time.
+    busy: Vec<f64>,
+    requests: u64,
+}
+
+fn main() -> io::Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [what, name, calls, large] = &args[..]
+        && what == "--do"
+    {
+        let number = |text: &String| text.parse().map_err(io::Error::other);
+        println!("{}", cases::act(name, number(calls)?, number(large)?)?);
+        return Ok(());
+    }
+    let option = |name: &str| args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1)).cloned();
+    let number = |name: &str, default: usize| option(name).and_then(|n| n.parse().ok()).unwrap_or(default);
+    let chosen =
+        |list: &Option<String>, name: &str| list.as_ref().is_none_or(|list| list.split(',').any(|n| n == name));
+
+    let under = option("--disk").map_or_else(std::env::temp_dir, PathBuf::from);
+    let disk = tempfile::tempdir_in(under)?;
+    if let Some(files) = option("--engine").and_then(|n| n.parse().ok()) {
+        return engine::measure(disk.path(), files);
+    }
+    let files = number("--files", 20_000);
+    println!("{files} files; work in {}", disk.path().display());
+    let trees = tree::make(disk.path(), files, number("--seed", 1) as u64)?;
+    let scale = Scale { trees: &trees, calls: number("--calls", 10_000), large: number("--large", 1024) };
+    let only = option("--beds");
+    let beds = beds::all(disk.path(), &|name| chosen(&only, name), number("--threads", 0), &REQUESTS);
+    let only = option("--cases");
+
+    let mut table: HashMap<(&str, &str), Figures> = HashMap::new();
+    for _ in 0..number("--rounds", 3) {
+        for case in CASES.iter().filter(|case| chosen(&only, case.name)) {
+            for bed in &beds {
+                let (busy, asked) = (busy(), REQUESTS.load(Ordering::Relaxed));
+                let figure = case.measure(&bed.dir, &scale);
+                let figure = figure.map_err(|e| io::Error::other(format!("{} on {}: {e}", case.name, bed.name)))?;
+                let row = table.entry((case.name, &bed.name)).or_default();
+                row.figures.push(figure);
+                row.busy.push(self::busy() - busy);
+                row.requests = REQUESTS.load(Ordering::Relaxed) - asked;
+            }
+        }
+    }
+    let cases: Vec<_> = CASES.iter().filter(|case| chosen(&only, case.name)).collect();
+    print(&table, &cases, &beds);
+    println!("memory of this process at most: {} MiB", peak_mib());
+    Ok(())
+}
+
+fn print(table: &HashMap<(&str, &str), Figures>, cases: &[&cases::Case], beds: &[Bed]) {
+    let mut head = format!("{:<16}", "");
+    beds.iter().for_each(|bed| head += &format!("{:>15}", bed.name));
+    let first = beds.first().map(|bed| bed.name.as_str()).unwrap_or_default();
+    println!("\n{head}   {first}: x floor, x disk; busy s; requests of the floor");
+    for case in cases {
+        let unit = match case.unit {
+            Unit::Seconds => "s",
+            Unit::Micros => "us",
+            Unit::Rate => "MiB/s",
+        };
+        let mut line = format!("{:<16}", case.name);
+        let figure = |bed: &str| table.get(&(case.name, bed)).map(|row| median(&row.figures));
+        for bed in beds {
+            line += &figure(&bed.name).map_or_else(|| " ".repeat(15), |f| format!("{f:>9.3} {unit:<5}"));
+        }
+        let times = |bed: &str| match (figure(first), figure(bed)) {
+            (Some(own), Some(other)) if case.unit == Unit::Rate => format!("{:5.2}", own / other),
+            (Some(own), Some(other)) => format!("{:5.2}", own / other),
+            _ => "    -".to_owned(),
+        };
+        let disk = beds.iter().find(|bed| bed.dir.ends_with("plain")).map(|bed| bed.name.as_str()).unwrap_or_default();
+        line += &format!("   {} {}", times("floor"), times(disk));
+        for bed in beds.iter().filter(|bed| bed.ours) {
+            if let Some(row) = table.get(&(case.name, bed.name.as_str())) {
+                line += &format!("  {:6.2}", median(&row.busy));
+                if row.requests > 0 {
+                    line += &format!(" {:8}", row.requests);
+                }
+            }
+        }
+        println!("{line}");
+    }
+}
+
+fn median(figures: &[f64]) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The seconds of processor time that this process has used.
+fn busy() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The fields after the name, which may contain anything but ends with the last parenthesis.
+    let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |n: usize| fields.get(n).and_then(|t| t.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+fn peak_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|l| l.starts_with("VmHWM:")).unwrap_or("VmHWM: 0 kB");
+    line.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
