@@ -220,7 +220,7 @@ impl Head {
     /// Counts a world under a quota, so that [`Left`] is known.
     fn count(&mut self, world: &World) -> Result<()> {
         if !self.room.quota.is_none() {
-            let held = self.room.count(&self.view)?;
+            let held = self.room.count(&world.view())?;
             world.left.set(self.room.quota, held);
         }
         Ok(())
