@@ -171,6 +171,11 @@ fn nothing_looks_modified_after_remount_or_fork() {
                 "safe.directory=*",
                 "-c",
                 "init.defaultBranch=main",
+                // Nothing in the background: it would hold the mount when it is unmounted.
+                "-c",
+                "maintenance.auto=false",
+                "-c",
+                "gc.auto=0",
             ])
             .arg("-C")
             .arg(dir)

@@ -41,7 +41,8 @@ fn same_overlays(a: &View, b: &View) -> bool {
         (Some(a), Some(b)) => a.ptr_eq(b),
         _ => false,
     };
-    frozen && (a.overlay.ptr_eq(&b.overlay) || (a.overlay.is_empty() && b.overlay.is_empty()))
+    let planned = !a.own.is_empty() || !b.own.is_empty();
+    frozen && !planned && (a.overlay.ptr_eq(&b.overlay) || (a.overlay.is_empty() && b.overlay.is_empty()))
 }
 
 fn same(a: Option<&Value>, b: Option<&Value>) -> bool {
