@@ -278,3 +278,79 @@ fn an_instant_of_a_bucket_without_versions_is_a_version_id() {
     assert_eq!(root.delete("/base/k?versionId=null").status, 204);
     assert_eq!(root.get("/base/k").fault(), (404, "NoSuchKey".into()));
 }
+
+#[test]
+fn conditions_are_about_the_object_that_is_there_or_the_version_that_is_named() {
+    let house = versioned();
+    let root = &house.root;
+    let ask = |method: &str, path: &str, name: &str, value: &str| {
+        root.ask(&Ask::new(method, path).header(name, value).body(if method == "PUT" { "new" } else { "" }))
+    };
+    let one = ask("PUT", "/base/k", "if-none-match", "*").ok();
+    let (id, tag) = (one.header("x-amz-version-id").unwrap().to_owned(), one.header("etag").unwrap().to_owned());
+    let two = put(root, "k", "two");
+    assert_eq!(ask("PUT", "/base/k", "if-none-match", "*").fault(), (412, "PreconditionFailed".into()));
+    assert_eq!(ask("PUT", "/base/k", "if-match", &tag).status, 412, "that is an older version's");
+    let named = format!("/base/k?versionId={id}");
+    assert_eq!(ask("GET", &named, "if-none-match", &tag).status, 304);
+    assert_eq!(ask("GET", &named, "if-match", "\"x\"").status, 412);
+    assert_eq!(ask("DELETE", &named, "if-match", "\"x\"").fault(), (412, "PreconditionFailed".into()));
+    assert_eq!(ask("DELETE", &named, "if-match", &tag).status, 204);
+    assert_eq!(ask("DELETE", &named, "if-match", "\"x\"").status, 204, "it is gone already");
+    assert_eq!(ask("DELETE", "/base/k", "if-match", &tag).status, 412);
+    assert_eq!(root.get("/base/k").ok().header("x-amz-version-id"), Some(two.as_str()));
+    root.delete("/base/k").ok();
+    assert_eq!(
+        ask("PUT", "/base/k", "if-match", "*").fault(),
+        (404, "NoSuchKey".into()),
+        "a deleted key has no object"
+    );
+    ask("PUT", "/base/k", "if-none-match", "*").ok();
+}
+
+#[test]
+fn many_writers_of_one_key_lose_no_version_and_many_deleters_leave_none() {
+    let house = versioned();
+    let root = &house.root;
+    let mut ids: Vec<String> = std::thread::scope(|scope| {
+        let writer = |n: usize| (0..6).map(|i| put(root, "k", &format!("{n} {i}"))).collect::<Vec<_>>();
+        let threads: Vec<_> = (0..6).map(|n| scope.spawn(move || writer(n))).collect();
+        threads.into_iter().flat_map(|t| t.join().unwrap()).collect()
+    });
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 36);
+    let shown = listed(&root.get("/base?versions=").ok());
+    assert_eq!(shown.len(), 36);
+    assert_eq!(shown.iter().filter(|v| v.2 == "true").count(), 1);
+    let newest_first: Vec<&String> = shown.iter().map(|v| &v.1).collect();
+    assert!(newest_first.is_sorted_by(|a, b| a > b));
+    let objects: String =
+        ids.iter().map(|id| format!("<Object><Key>k</Key><VersionId>{id}</VersionId></Object>")).collect();
+    let body = format!("<Delete>{objects}</Delete>");
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| root.post("/base?delete=", &body))).collect();
+        for answer in threads {
+            assert!(answer.join().unwrap().ok().tags("Error").is_empty());
+        }
+    });
+    assert!(listed(&root.get("/base?versions=").ok()).is_empty());
+    root.delete("/base").ok();
+}
+
+#[test]
+fn keys_of_every_kind_have_versions() {
+    let house = versioned();
+    let root = &house.root;
+    for key in ["_", ":", " ", "a/b/", "a//b", "%2F", "é", "\u{1}x", "k\u{0}"] {
+        let path = crate::client::path("base", key);
+        let first = root.put(&path, "one").ok().header("x-amz-version-id").unwrap().to_owned();
+        root.put(&path, "two").ok();
+        root.delete(&path).ok();
+        assert_eq!(root.get(&format!("{path}?versionId={first}")).ok().text(), "one", "{key:?}");
+        let all = root.get(&format!("/base?versions=&encoding-type=url&prefix={}", encode(key))).ok();
+        let written = key.split('/').map(encode).collect::<Vec<_>>().join("/");
+        let of_key = listed(&all).into_iter().filter(|v| v.0 == written).count();
+        assert_eq!(of_key, 3, "{key:?} {}", all.text());
+    }
+}
