@@ -3,40 +3,15 @@
 //! by keys and grants.
 
 use crate::auth::Asked;
-use crate::bucket::owner;
 use crate::errors::{denied, error};
 use crate::names::key_of;
+use crate::owner::{not_supported, owner, owner_alone};
 use crate::verbs::Verbs;
 use crate::versions::{id_of, info};
 use mw_world::{Role, Session};
 use s3s::dto::*;
 use s3s::{S3ErrorCode, S3Response, S3Result};
 use std::sync::Arc;
-
-/// The canned lists that say what is so anyway.
-const SAID: [&str; 2] = ["private", "bucket-owner-full-control"];
-
-/// The headers that grant something beyond it.
-const GRANTS: [&str; 5] = [
-    "x-amz-grant-full-control",
-    "x-amz-grant-read",
-    "x-amz-grant-read-acp",
-    "x-amz-grant-write",
-    "x-amz-grant-write-acp",
-];
-
-fn not_supported() -> s3s::S3Error {
-    error(S3ErrorCode::AccessControlListNotSupported, "The bucket does not allow ACLs")
-}
-
-/// Refuses a request whose headers give more than the owner has.
-///
-/// # Errors
-/// `AccessControlListNotSupported`.
-pub(crate) fn owner_alone(asked: &Asked) -> S3Result<()> {
-    let canned = asked.header("x-amz-acl").is_none_or(|acl| SAID.contains(&acl));
-    if canned && !GRANTS.iter().any(|name| asked.headers.contains_key(*name)) { Ok(()) } else { Err(not_supported()) }
-}
 
 fn grants() -> Vec<Grant> {
     let Owner { display_name, id } = owner();

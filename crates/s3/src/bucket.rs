@@ -1,9 +1,9 @@
 //! Buckets, that is worlds: list, create, delete, head, and what S3 asks about a bucket.
 
-use crate::acl::owner_alone;
 use crate::auth::Asked;
 use crate::errors::{About, error, internal, of};
 use crate::meta::{stamp, tags_within};
+use crate::owner::{owner, owner_alone};
 use crate::verbs::Verbs;
 use mw_world::CreateOptions;
 use s3s::dto::*;
@@ -41,11 +41,6 @@ pub(crate) async fn list_buckets(
         owner: Some(owner()),
         prefix: input.prefix,
     }))
-}
-
-/// Returns the one owner that S3 asks for everywhere.
-pub(crate) fn owner() -> Owner {
-    Owner { display_name: Some("manyworlds".to_owned()), id: Some("manyworlds".to_owned()) }
 }
 
 /// Makes a world. Wherever it is asked to be, it is here.

@@ -9,7 +9,6 @@ mod fields;
 mod policy;
 mod signature;
 
-use crate::acl::owner_alone;
 use crate::auth::{Asked, Secrets};
 use crate::body::{Length, Received, take};
 use crate::chunks::Faults;
@@ -18,6 +17,7 @@ use crate::guard::pairs;
 use crate::host::{Suffix, place};
 use crate::meta::of_request;
 use crate::names::{key_of, percent};
+use crate::owner::owner_alone;
 use crate::verbs::Verbs;
 use crate::versions::id_of;
 use fields::Fields;

@@ -34,6 +34,7 @@ mod list;
 mod meta;
 mod multipart;
 mod names;
+mod owner;
 mod pool;
 mod put;
 mod router;

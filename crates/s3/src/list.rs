@@ -4,10 +4,10 @@
 //! token is the place at which the engine goes on, opaque to the client.
 
 use crate::auth::Asked;
-use crate::bucket::owner;
 use crate::errors::{About, error, of};
 use crate::meta::{algorithm, etag, stamp, sum_type};
 use crate::names::{key_of, percent, text_of, xml_of};
+use crate::owner::owner;
 use crate::verbs::Verbs;
 use bytes::Bytes;
 use mw_world::{ListRequest, Listed, Listing, ObjectInfo, Session, UploadInfo};

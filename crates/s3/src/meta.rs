@@ -1,10 +1,10 @@
 //! What an object carries besides its content: system headers, user metadata, tags, and what is refused because it would be a lie.
 
-use crate::acl::owner_alone;
 use crate::auth::Asked;
 use crate::digest::name;
 use crate::errors::error;
 use crate::guard::pairs;
+use crate::owner::owner_alone;
 use hyper::HeaderMap;
 use hyper::header::{EXPIRES, HeaderValue};
 use mw_model::FileType;

@@ -5,12 +5,12 @@
 
 use crate::auth::Asked;
 use crate::body::{Received, expected, receive};
-use crate::bucket::owner;
 use crate::conditions::read;
 use crate::digest::{ALGORITHMS, Claims, etag_of_parts, header, name, named, of_parts};
 use crate::errors::{About, bad_digest, error, of, part_order};
 use crate::meta::{algorithm, etag, of_request, stamp, sum, sum_type, sums, sums_typed};
 use crate::names::key_of;
+use crate::owner::owner;
 use crate::verbs::Verbs;
 use crate::versions::id_of;
 use mw_world::{Checksum as Sum, ChecksumAlgorithm as Algorithm, PartInfo, Session, UploadInfo, UploadOptions};

@@ -5,7 +5,6 @@
 
 use crate::auth::{Asked, RequestId};
 use crate::body::{faulty, whole};
-use crate::bucket::owner;
 use crate::chunks::Faults;
 use crate::conditions;
 use crate::digest::{Claims, digest};
@@ -13,6 +12,7 @@ use crate::errors::{About, denied, error, internal, of};
 use crate::guard::pairs;
 use crate::host::Suffix;
 use crate::iam;
+use crate::owner::owner;
 use crate::pool::Pool;
 use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, EXPIRES, HOST, HeaderName, HeaderValue};
 use hyper::http::Extensions;

@@ -4,10 +4,10 @@
 //! named, and reads find the object as it was then.
 
 use crate::auth::Asked;
-use crate::bucket::owner;
 use crate::errors::{About, error, missing, of};
 use crate::list::{Written, bytes, limit};
 use crate::meta::{algorithm, etag, stamp, sum_type};
+use crate::owner::owner;
 use crate::verbs::Verbs;
 use hyper::HeaderMap;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, LAST_MODIFIED};

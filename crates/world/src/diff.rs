@@ -13,7 +13,7 @@ use mw_model::FileType;
 
 pub(crate) use content::{FileIn, same_start};
 pub(crate) use item::{Item, same_content};
-pub(crate) use lift::{lift, names_of};
+pub(crate) use lift::lift;
 pub(crate) use records::{Records, records};
 
 /// How a path differs.

@@ -21,4 +21,4 @@ pub use make::Make;
 pub use rename::RenameFlag;
 pub use xattr::XattrFlag;
 
-pub(crate) use path::{find, path_of, resolve, split_key};
+pub(crate) use path::{find, resolve, split_key};

@@ -16,7 +16,7 @@ use crate::state::State;
 use crate::store::Store;
 use crate::sync::SyncPoints;
 use crate::time::At;
-use crate::versions::{Versioning, Versions};
+use crate::versioning::{Versioning, Versions};
 use crate::view::View;
 use crate::world::{Head, World, WorldRecord, alive_value};
 use bytes::Bytes;

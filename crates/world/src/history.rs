@@ -3,8 +3,9 @@
 use crate::diff::{Change, lift, records};
 use crate::entry::Entry;
 use crate::error::{Error, Result};
-use crate::files::{path_of, resolve};
+use crate::files::resolve;
 use crate::layout::{self, Tag};
+use crate::names::path_of;
 use crate::principal::Role;
 use crate::record::{self, Kind};
 use crate::session::Session;

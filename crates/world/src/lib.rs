@@ -8,7 +8,7 @@
 //! - `entry`: one entry of the log; `recover`: opening a world after a crash; `fold`: the overlay goes into the tree;
 //! - `record`: the records of the tree; `content`: pieces of bytes; `layout`: the keys of `meta`;
 //! - `files`: the POSIX verbs; `objects`: the S3 verbs;
-//! - `versions`: what S3 replaced or deleted, kept under its key;
+//! - `object`, `names`: records read as objects and as paths; `versioning`, `versions`: what S3 replaced or deleted, kept under its key;
 //! - `diff`, `merge` (decided without I/O), `promote`: worlds compared, and one brought to the other; revert, restore;
 //!   `sync`: what a fork and its base last had in common;
 //! - `delete`, `sweep`: space given back; `fsck`: everything proved; `history`: who did what; `usage`: how much there is;
@@ -32,6 +32,8 @@ mod layout;
 mod listener;
 mod merge;
 mod mutate;
+mod names;
+mod object;
 mod objects;
 mod once;
 mod orphan;
@@ -56,6 +58,7 @@ mod temporary;
 mod time;
 mod txn;
 mod usage;
+mod versioning;
 mod versions;
 mod view;
 mod world;
@@ -72,9 +75,10 @@ pub use history::{LogEntry, LogQuery};
 pub use keys::{Grant, KeyInfo, KeyRequest, seal_secrets};
 pub use listener::{Changed, Listener, Subscription};
 pub use merge::{Combine, Conflict, ConflictKind, Policy, Side};
+pub use object::{Checksum, ChecksumAlgorithm, ObjectInfo, ObjectMeta};
 pub use objects::{
-    Checksum, ChecksumAlgorithm, Conditions, CopyOptions, ListRequest, Listed, Listing, Object, ObjectInfo, ObjectMeta,
-    PartCopy, PartInfo, PartSaid, PutOptions, Staged, UploadInfo, UploadOptions,
+    Conditions, CopyOptions, Deleted, ListRequest, Listed, ListedVersion, Listing, Marker, Object, PartCopy, PartInfo,
+    PartSaid, PutOptions, Staged, UploadInfo, UploadOptions, Versioned, VersionsListing, VersionsRequest,
 };
 pub use policies::PolicyInfo;
 pub use power::Verbs;
@@ -89,6 +93,4 @@ pub use sweep::Swept;
 pub use temporary::{Bounds, Temporary};
 pub use time::At;
 pub use usage::{Status, Usage};
-pub use versions::{
-    Deleted, ListedVersion, Marker, VersionId, Versioned, Versioning, VersionsListing, VersionsRequest,
-};
+pub use versioning::{VersionId, Versioning};

@@ -138,6 +138,6 @@ impl Session {
         let view = self.view();
         let Some(inode) = view.find_inode(ino)? else { return Ok(None) };
         let links = if inode.kind == FileType::Directory { 1 } else { inode.nlink };
-        Ok(crate::files::path_of(&view, ino)?.map(|path| (path.to_vec(), links)))
+        Ok(crate::names::path_of(&view, ino)?.map(|path| (path.to_vec(), links)))
     }
 }

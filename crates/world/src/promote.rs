@@ -5,6 +5,7 @@
 mod back;
 mod bring;
 mod root;
+mod versions;
 
 use crate::diff::DiffEntry;
 use crate::error::{Error, Result};

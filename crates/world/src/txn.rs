@@ -5,10 +5,11 @@
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::listener::Changed;
+use crate::names;
 use crate::record::{self, Entry, Extent, Inode, Kind};
 use crate::store::Store;
-use crate::versions::Keep;
-use crate::view::{self, View};
+use crate::versioning::Keep;
+use crate::view::View;
 use crate::world::World;
 use bytes::Bytes;
 use mw_model::{ErrorKind, FileType, Ino, Version};
@@ -194,7 +195,7 @@ impl<'a> Txn<'a> {
 
     /// Returns the parent of a directory and its raw name there; none for the root.
     pub(crate) fn parent_of(&self, ino: Ino) -> Result<Option<(Ino, Bytes)>> {
-        parent_of(&self.view, ino)
+        names::parent_of(&self.view, ino)
     }
 
     /// Removes implicit directories from `dir` upwards that hold no key any more, unless somebody uses them.
@@ -235,17 +236,5 @@ impl<'a> Txn<'a> {
             return Err(Error::new(ErrorKind::NotDirectory, format!("inode {ino} is not a directory")));
         }
         Ok(inode)
-    }
-}
-
-/// Returns one parent of an inode and the raw name it has there.
-pub(crate) fn parent_of(view: &View, ino: Ino) -> Result<Option<(Ino, Bytes)>> {
-    match view.kind(ino, Kind::Parent).next().transpose()? {
-        None => Ok(None),
-        Some((key, _)) => {
-            let (_, _, suffix) = record::split(&key)?;
-            let (number, _) = suffix.split_at_checked(8).ok_or_else(|| Error::corrupt("a parent record is short"))?;
-            Ok(Some((Ino(view::number(number)), key.slice(17..))))
-        }
     }
 }

@@ -6,23 +6,12 @@
 //!
 //! Invariant: a kept inode is never changed but by its tags, has no name, and exactly one record refers to it.
 //!
-//! - `setting`: whether a world has versions; `record`: the records, and their order;
-//! - `keep`: what a change replaced or removed, kept in the same entry; `bulk`: the same for promote, rebase, revert and restore;
-//! - `verbs`: versions read and deleted; `list`: all of them, a page at a time.
+//! - `record`: the records, and their order; `keep`: what a change replaced or removed, kept in the same entry.
+//!
+//! What S3 asks of versions are verbs in `objects`; `promote` sees to them where a whole view takes the place of another.
 
-mod bulk;
 mod keep;
-mod list;
 mod record;
-mod setting;
-mod verbs;
 
-pub use list::{ListedVersion, VersionsListing, VersionsRequest};
-pub use setting::{VersionId, Versioning};
-pub use verbs::{Deleted, Marker, Versioned};
-
-pub(crate) use bulk::carry;
-pub(crate) use keep::{Keep, keep};
-pub(crate) use record::{Kept, any, read};
-pub(crate) use setting::Versions;
-pub(crate) use verbs::{find_version, no_version};
+pub(crate) use keep::{Touched, is_object, keep, settle};
+pub(crate) use record::{Kept, all, any, find, key, of, read};

@@ -9,7 +9,7 @@ use crate::listener::Listeners;
 use crate::quota::{Left, Room};
 use crate::record;
 use crate::state::State;
-use crate::versions::{Versioning, Versions};
+use crate::versioning::{Versioning, Versions};
 use crate::view::View;
 use bytes::Bytes;
 use mw_meta::Batch;
@@ -201,6 +201,13 @@ impl World {
     /// Returns the state of this world at its head.
     pub(crate) fn state_now(&self, head: &Head) -> State {
         head.state.upto(self.id, head.seq, head.time, head.chain)
+    }
+}
+
+impl World {
+    /// Returns whether the world has versions, and since when.
+    pub(crate) fn versions(&self) -> Versions {
+        self.record.read().versions
     }
 }
 

@@ -4,7 +4,7 @@
 use super::content::{FileIn, same_start};
 use crate::content::Content;
 use crate::error::Result;
-use crate::objects::{Known, ObjectMeta};
+use crate::object::{Known, ObjectMeta};
 use crate::record::{self, Inode, Kind};
 use crate::view::View;
 use bytes::Bytes;

@@ -6,9 +6,9 @@ use super::records::Records;
 use super::{Change, DiffEntry};
 use crate::content::Content;
 use crate::error::Result;
-use crate::files::path_of;
+use crate::names::{names_of, path_of};
 use crate::record::{self, Entry, Kind};
-use crate::view::{self, View};
+use crate::view::View;
 use bytes::Bytes;
 use mw_model::{FileType, Ino};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -224,19 +224,6 @@ impl<'a> Paths<'a> {
         }
         Ok(paths)
     }
-}
-
-/// Returns every name of an inode: the directory's number and the raw name.
-pub(crate) fn names_of(view: &View, ino: Ino) -> Result<Vec<(Ino, Bytes)>> {
-    let mut names = Vec::new();
-    for item in view.kind(ino, Kind::Parent) {
-        let (key, _) = item?;
-        let (_, _, suffix) = record::split(&key)?;
-        if let Some((number, _)) = suffix.split_at_checked(8) {
-            names.push((Ino(view::number(number)), key.slice(17..)));
-        }
-    }
-    Ok(names)
 }
 
 pub(crate) fn join(above: &[u8], name: &[u8]) -> Bytes {

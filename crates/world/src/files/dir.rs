@@ -1,10 +1,10 @@
 //! Directories, read: a pinned view, in which a cookie is a position.
 
-use super::path::{missing, path_of};
+use super::path::missing;
 use crate::error::{Error, Result};
+use crate::names::{parent_of, path_of};
 use crate::record::Entry;
 use crate::session::Session;
-use crate::txn::parent_of;
 use crate::view::View;
 use bytes::Bytes;
 use mw_model::name::mountable;

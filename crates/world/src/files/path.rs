@@ -1,9 +1,9 @@
 //! Names and paths: what a name in a directory stands for, and where a path or key leads. No link is ever followed.
 
 use crate::error::{Error, Result};
+use crate::names::path_of;
 use crate::record::Entry;
 use crate::session::Session;
-use crate::txn::parent_of;
 use crate::view::View;
 use bytes::Bytes;
 use mw_model::name::{MAX_NAME, mountable};
@@ -93,19 +93,4 @@ pub(crate) fn resolve(view: &View, path: &[u8]) -> Result<Option<Ino>> {
         return Ok(Some(at));
     }
     Ok(find(view, at, &last)?.map(|(_, entry)| entry.ino))
-}
-
-/// Returns one path of an inode.
-pub(crate) fn path_of(view: &View, mut ino: Ino) -> Result<Option<Bytes>> {
-    let mut parts: Vec<Bytes> = Vec::new();
-    while ino != Ino::ROOT {
-        let Some((parent, name)) = parent_of(view, ino)? else { return Ok(None) };
-        parts.push(name);
-        ino = parent;
-        if parts.len() > 4096 {
-            return Err(Error::corrupt(format!("inode {ino} is its own ancestor; run `mw fsck`")));
-        }
-    }
-    let path: Vec<u8> = parts.iter().rev().flatten().copied().collect();
-    Ok(Some(path.into()))
 }

@@ -9,7 +9,7 @@ use super::weave::{NodeId, Of, Place, Spot, TOP, Weave};
 use crate::content::Content;
 use crate::diff::Item;
 use crate::error::{Error, Result};
-use crate::objects::{Known, ObjectMeta};
+use crate::object::{Known, ObjectMeta};
 use crate::record::{self, Entry, Extent, Inode, Kind};
 use crate::txn::Txn;
 use bytes::Bytes;

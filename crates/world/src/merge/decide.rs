@@ -7,7 +7,7 @@ use super::ConflictKind;
 use super::facts::Facts;
 use super::weave::Of;
 use crate::diff::Item;
-use crate::objects::ObjectMeta;
+use crate::object::ObjectMeta;
 use bytes::Bytes;
 use mw_model::FileType;
 use std::collections::BTreeMap;

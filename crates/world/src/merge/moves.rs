@@ -3,10 +3,10 @@
 //! A directory is followed wherever it went. A file is followed when its old name is vacant and its new one was: a file that was
 //! replaced by another under its name (an S3 put, an editor's save, a rotated log) has changed its content instead.
 
-use crate::diff::{Records, names_of};
+use crate::diff::Records;
 use crate::error::Result;
+use crate::names::{names_of, parent_of};
 use crate::record::{self, Entry, Kind};
-use crate::txn::parent_of;
 use crate::view::View;
 use bytes::Bytes;
 use mw_model::{FileType, Ino};

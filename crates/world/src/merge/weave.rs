@@ -6,10 +6,10 @@
 //! other side renamed ends up under the new name. What is woven is only what changed, and the directories above.
 
 use super::moves::{Moves, Slot};
-use crate::diff::{Records, names_of};
+use crate::diff::Records;
 use crate::error::{Error, Result};
+use crate::names::{names_of, parent_of};
 use crate::record::{self, Entry, Kind};
-use crate::txn::parent_of;
 use crate::view::View;
 use bytes::Bytes;
 use mw_model::{FileType, Ino};

@@ -2,13 +2,13 @@
 
 use super::conditions::Conditions;
 use super::find::need_key;
-use super::known::Known;
-use super::meta::{Checksum, ObjectInfo};
 use super::parts::Part;
 use super::place::{Attributes, NewObject};
 use super::upload::{Piece, UploadInfo, place};
 use crate::entry::Verb;
 use crate::error::{Error, Result};
+use crate::object::Known;
+use crate::object::{Checksum, ObjectInfo};
 use crate::record::Extent;
 use crate::session::Session;
 use bytes::Bytes;

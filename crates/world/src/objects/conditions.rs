@@ -1,8 +1,8 @@
 //! Conditions of a write, decided in the commit that would do it (RFC 9110, 13.2.2; AWS, *Conditional requests*).
 
 use super::find::find_object;
-use super::meta::ObjectInfo;
 use crate::error::{Error, Result};
+use crate::object::ObjectInfo;
 use crate::view::View;
 use mw_model::ErrorKind;
 

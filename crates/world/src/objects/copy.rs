@@ -2,13 +2,13 @@
 
 use super::conditions::Conditions;
 use super::find::{found, need_key};
-use super::meta::{ObjectInfo, ObjectMeta};
 use super::place::{Attributes, NewObject};
 use crate::entry::Verb;
 use crate::error::{Error, Result};
+use crate::object::{ObjectInfo, ObjectMeta};
 use crate::session::Session;
 use crate::txn::Txn;
-use crate::versions::VersionId;
+use crate::versioning::VersionId;
 use crate::view::View;
 use bytes::Bytes;
 use mw_meta::Durability;

@@ -1,10 +1,10 @@
 //! DELETE, of one key or of many in one commit. An absent key is no error.
 
 use super::conditions::Conditions;
+use super::versions::Deleted;
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::session::Session;
-use crate::versions::Deleted;
 use bytes::Bytes;
 use mw_meta::Durability;
 use mw_model::policy::Action;

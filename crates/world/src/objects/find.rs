@@ -1,11 +1,12 @@
 //! Keys: which are allowed, and which inode stands under one.
 
-use super::known::Known;
-use super::meta::ObjectInfo;
+use super::versions::{Versioned, find_version, no_version};
 use crate::error::{Error, Result};
 use crate::files::split_key;
+use crate::object::Known;
+use crate::object::ObjectInfo;
 use crate::record::Inode;
-use crate::versions::{VersionId, Versioned, Versions, find_version, no_version};
+use crate::versioning::{VersionId, Versions};
 use crate::view::View;
 use bytes::Bytes;
 use mw_model::name::MAX_KEY;

@@ -3,10 +3,10 @@
 //! Invariant: objects and rolled-up prefixes are one sorted stream, each once, and count together; a page names where the next goes on
 //! exactly when something is left. Nothing is kept between pages, so a page costs what it shows, wherever it starts.
 
-use super::known::{self, Known};
-use super::meta::ObjectInfo;
 use super::walk::{Step, Walk, holds_key, past};
 use crate::error::{Error, Result};
+use crate::object::ObjectInfo;
+use crate::object::{Known, known};
 use crate::record::{self, Inode, Kind};
 use crate::session::Session;
 use crate::view::View;

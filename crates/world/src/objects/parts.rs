@@ -4,17 +4,17 @@
 //! claim is in that commit too.
 
 use super::find::found;
-use super::known;
 use super::lend::Lent;
-use super::meta::Checksum;
 use super::stage::Staged;
 use super::upload::{ID, PAGE, Piece, place};
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
+use crate::object::Checksum;
+use crate::object::known;
 use crate::record::{self, Extent};
 use crate::session::Session;
 use crate::store::Store;
-use crate::versions::VersionId;
+use crate::versioning::VersionId;
 use bytes::Bytes;
 use mw_meta::{Durability, Expect, Order};
 use mw_model::codec::{Reader, Writer};

@@ -1,12 +1,12 @@
 //! An object put into the namespace: its directories, its inode, its entry; and an entry taken out again.
 
 use super::find::{Found, find_dir, is_empty_object};
-use super::known::{self, Known};
 use crate::error::{Error, Result};
 use crate::files::split_key;
+use crate::object::{Known, known};
 use crate::record::{Entry, Extent, Inode};
 use crate::txn::Txn;
-use crate::versions::Versioning;
+use crate::versioning::Versioning;
 use bytes::Bytes;
 use mw_model::{ErrorKind, FileType, Ino};
 

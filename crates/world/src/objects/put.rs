@@ -2,12 +2,12 @@
 
 use super::conditions::Conditions;
 use super::find::need_key;
-use super::known::Known;
-use super::meta::{Checksum, ObjectInfo, ObjectMeta};
 use super::place::{Attributes, NewObject};
 use super::stage::Staged;
 use crate::entry::Verb;
 use crate::error::Result;
+use crate::object::Known;
+use crate::object::{Checksum, ObjectInfo, ObjectMeta};
 use crate::session::Session;
 use bytes::Bytes;
 use mw_meta::Durability;

@@ -1,8 +1,8 @@
 //! HEAD and GET: an object is pinned when it is found, so that it is of one version from its first byte to its last.
 
 use super::find::need_object;
-use super::meta::ObjectInfo;
 use crate::error::Result;
+use crate::object::ObjectInfo;
 use crate::session::Session;
 use crate::store::Store;
 use crate::view::View;

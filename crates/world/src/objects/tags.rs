@@ -1,14 +1,14 @@
 //! Tags, set on an object whose content stays; and an object that gets another key.
 
 use super::find::{Found, found, need_key, need_object};
-use super::known;
-use super::meta::ObjectInfo;
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::files::split_key;
+use crate::object::ObjectInfo;
+use crate::object::known;
 use crate::record::Entry;
 use crate::session::Session;
-use crate::versions::{Keep, VersionId};
+use crate::versioning::{Keep, VersionId};
 use bytes::Bytes;
 use mw_meta::Durability;
 use mw_model::policy::Action;

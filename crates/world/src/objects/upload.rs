@@ -4,11 +4,11 @@
 //! to them are made under the lock of the world's head, so that whoever ends an upload sees all of its parts.
 
 use super::find::need_key;
-use super::known;
-use super::meta::{ChecksumAlgorithm, ObjectMeta};
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::mutate::require_key;
+use crate::object::known;
+use crate::object::{ChecksumAlgorithm, ObjectMeta};
 use crate::record;
 use crate::session::Session;
 use crate::store::Store;

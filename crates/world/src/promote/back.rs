@@ -2,6 +2,7 @@
 
 use super::Promoted;
 use super::root::{Swap, has_open, keep_open, told};
+use super::versions::carry;
 use crate::diff::{Item, lift};
 use crate::entry::Verb;
 use crate::error::{Error, Result};
@@ -15,7 +16,6 @@ use crate::snapshot::SnapshotRecord;
 use crate::state::State;
 use crate::time::At;
 use crate::txn::Txn;
-use crate::versions::carry;
 use crate::view::View;
 use crate::world::Staging;
 use bytes::Bytes;

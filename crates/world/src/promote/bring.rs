@@ -4,6 +4,7 @@
 //! is planned under both locks. Whatever the size of the merge, the commit is one entry: "the root becomes this".
 
 use super::root::{Swap, has_open, keep_open, told};
+use super::versions::carry;
 use super::{PromoteOptions, Promoted};
 use crate::content::Content;
 use crate::diff::{lift, records};
@@ -13,14 +14,14 @@ use crate::layout::{self, Tag};
 use crate::listener::Changed;
 use crate::merge::{Combine, Conflict, Decide, Policy, Sides, merge};
 use crate::mutate::require_key;
-use crate::objects::{Attributes, Known, NewObject};
+use crate::object::Known;
+use crate::objects::{Attributes, NewObject};
 use crate::principal::Principal;
 use crate::record::Extent;
 use crate::state::State;
 use crate::store::Store;
 use crate::sync::{Point, Reverts, SyncPoints};
 use crate::txn::Txn;
-use crate::versions::carry;
 use crate::view::View;
 use crate::world::{Head, Staging, World, alive_value};
 use bytes::Bytes;

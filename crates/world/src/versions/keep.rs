@@ -4,46 +4,23 @@
 //! S3 keeps all that its own verbs replace. Of what another door changes or removes, S3 keeps what it had acknowledged itself.
 
 use super::record::{self as versions, Kept};
-use super::setting::{Versioning, Versions};
-use crate::diff::names_of;
-use crate::entry::Verb;
 use crate::error::Result;
-use crate::files::path_of;
-use crate::objects::Known;
+use crate::names::{names_of, path_of};
+use crate::object::Known;
 use crate::record::{self, Entry, Inode, Kind};
 use crate::txn::Txn;
+use crate::versioning::{Keep, VersionId, Versioning, Versions};
 use crate::view::View;
 use bytes::Bytes;
 use mw_model::{FileType, Ino};
 
-/// Which of the things that a change takes from a key are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keep {
-    /// What S3 made, and nobody changed since.
-    Acknowledged,
-    /// Every object.
-    Everything,
-    /// Nothing: the plan has seen to it.
-    Nothing,
-}
-
-impl Keep {
-    /// Returns the rule of a verb.
-    pub(crate) fn of(verb: Verb) -> Self {
-        match verb {
-            Verb::Put | Verb::Delete | Verb::Copy => Self::Everything,
-            _ => Self::Acknowledged,
-        }
-    }
-}
-
 /// What a plan does to one key.
-struct Touched {
-    key: Bytes,
+pub(crate) struct Touched {
+    pub key: Bytes,
     /// The inode that stood there.
-    old: Option<Ino>,
+    pub old: Option<Ino>,
     /// Whether anything stands there now.
-    present: bool,
+    pub present: bool,
 }
 
 /// Keeps what the changes of a plan take away. `before` is the view that the plan began with.
@@ -58,8 +35,15 @@ pub(crate) fn keep(txn: &mut Txn<'_>, versions: Versions) -> Result<()> {
     Ok(())
 }
 
-/// Keeps what a change took from one key, and marks it as deleted where nothing came instead.
-fn settle(txn: &mut Txn<'_>, before: &View, versions: Versions, touched: &Touched, undo: bool) -> Result<()> {
+/// Keeps what a change took from one key, and marks it as deleted where nothing came instead. Without `undo` the view that changed is
+/// not `before`, and what is kept is brought from there.
+pub(crate) fn settle(
+    txn: &mut Txn<'_>,
+    before: &View,
+    versions: Versions,
+    touched: &Touched,
+    undo: bool,
+) -> Result<()> {
     let Touched { key, old, present } = touched;
     let kept = match old {
         Some(ino) => txn.keep_version(before, versions, key, *ino, undo)?,
@@ -74,31 +58,7 @@ fn settle(txn: &mut Txn<'_>, before: &View, versions: Versions, touched: &Touche
     Ok(())
 }
 
-/// Keeps what a promote, rebase, revert or restore took from some keys; none of them is a directory's.
-pub(super) fn keep_keys(txn: &mut Txn<'_>, before: &View, versions: Versions, keys: &[Bytes]) -> Result<()> {
-    for key in keys {
-        let old = object_at(before, key)?;
-        let now = object_at(&txn.view, key)?;
-        let touched = Touched { key: key.clone(), old, present: now.is_some() };
-        settle(txn, before, versions, &touched, false)?;
-    }
-    Ok(())
-}
-
-/// Returns the inode of the file or link under a key.
-pub(super) fn object_at(view: &View, key: &[u8]) -> Result<Option<Ino>> {
-    let (dirs, last) = crate::files::split_key(key);
-    let mut at = Ino::ROOT;
-    for dir in dirs {
-        match view.entry(at, &dir)? {
-            Some(entry) if entry.kind == FileType::Directory => at = entry.ino,
-            _ => return Ok(None),
-        }
-    }
-    Ok(view.entry(at, &last)?.filter(|entry| is_object(entry.kind)).map(|entry| entry.ino))
-}
-
-fn is_object(kind: FileType) -> bool {
+pub(crate) fn is_object(kind: FileType) -> bool {
     matches!(kind, FileType::File | FileType::Symlink)
 }
 
@@ -198,8 +158,8 @@ impl Txn<'_> {
     }
 
     /// Removes the kept version `null` of a key: a key has at most one.
-    pub(super) fn drop_null(&mut self, key: &[u8]) -> Result<()> {
-        let Some(kept) = versions::find(&self.view, key, super::VersionId::Null)? else { return Ok(()) };
+    pub(crate) fn drop_null(&mut self, key: &[u8]) -> Result<()> {
+        let Some(kept) = versions::find(&self.view, key, VersionId::Null)? else { return Ok(()) };
         match versions::key(key, kept.time) {
             Some(at) => self.drop_version(key, &at),
             None => Ok(()),
@@ -207,7 +167,7 @@ impl Txn<'_> {
     }
 
     /// Removes a kept version with its inode, if it is there.
-    pub(super) fn drop_version(&mut self, key: &[u8], at: &Bytes) -> Result<()> {
+    pub(crate) fn drop_version(&mut self, key: &[u8], at: &Bytes) -> Result<()> {
         let Some(value) = self.view.get(at)? else { return Ok(()) };
         let (_, kept) = versions::read(at, &value)?;
         debug_assert_eq!(versions::key(key, kept.time).as_ref(), Some(at));
@@ -219,7 +179,7 @@ impl Txn<'_> {
     }
 
     /// Gives inode `to` what `from` has in `source`, but for the inode itself and its names.
-    pub(super) fn copy_records(&mut self, source: &View, from: Ino, to: Ino) -> Result<()> {
+    pub(crate) fn copy_records(&mut self, source: &View, from: Ino, to: Ino) -> Result<()> {
         for kind in [Kind::Object, Kind::Xattr, Kind::Extent] {
             self.adopt_kind(source, from, to, kind)?;
         }

@@ -3,9 +3,9 @@
 //! A key stands in a record's key such that records sort as keys do, whatever bytes are in them: 0 and 1 are written as the pairs
 //! `1 1` and `1 2`, and a 0 ends the key. Eight bytes follow: the time of the version, inverted.
 
-use super::setting::VersionId;
 use crate::error::{Error, Result};
 use crate::record::{self, Kind};
+use crate::versioning::VersionId;
 use crate::view::{self, View};
 use bytes::Bytes;
 use mw_model::codec::{Reader, Writer};

@@ -3,21 +3,21 @@
 //! Kept versions do not travel and do not go back in time: a world has those of its own keys. What comes is a new version of its key,
 //! and what it takes the place of is kept.
 
-use super::keep::{keep_keys, object_at};
-use super::record::{self as versions, Kept};
-use super::setting::Versioning;
 use crate::diff::{Change, lift, records};
 use crate::error::Result;
-use crate::objects::Known;
+use crate::files::split_key;
+use crate::object::Known;
 use crate::record::{self, Inode, Kind};
 use crate::txn::Txn;
+use crate::versioning::{Versioning, Versions};
+use crate::versions::{self, Kept, Touched, is_object, settle};
 use crate::view::View;
 use bytes::Bytes;
 use mw_model::{FileType, Ino};
 use std::collections::BTreeSet;
 
 /// Sees to the versions of a mutation whose view is about to take the place of `before`.
-pub(crate) fn carry(txn: &mut Txn<'_>, before: &View) -> Result<()> {
+pub(super) fn carry(txn: &mut Txn<'_>, before: &View) -> Result<()> {
     let setting = txn.world.versions();
     if setting.versioning == Versioning::Never && !versions::any(&txn.view)? {
         return Ok(());
@@ -96,4 +96,28 @@ fn stamp(txn: &mut Txn<'_>, ino: Ino) -> Result<()> {
     }
     txn.put_inode(ino, &Inode { content: txn.now, ..inode });
     Ok(())
+}
+
+/// Keeps what a promote, rebase, revert or restore took from some keys; none of them is a directory's.
+fn keep_keys(txn: &mut Txn<'_>, before: &View, versions: Versions, keys: &[Bytes]) -> Result<()> {
+    for key in keys {
+        let old = object_at(before, key)?;
+        let now = object_at(&txn.view, key)?;
+        let touched = Touched { key: key.clone(), old, present: now.is_some() };
+        settle(txn, before, versions, &touched, false)?;
+    }
+    Ok(())
+}
+
+/// Returns the inode of the file or link under a key.
+fn object_at(view: &View, key: &[u8]) -> Result<Option<Ino>> {
+    let (dirs, last) = split_key(key);
+    let mut at = Ino::ROOT;
+    for dir in dirs {
+        match view.entry(at, &dir)? {
+            Some(entry) if entry.kind == FileType::Directory => at = entry.ino,
+            _ => return Ok(None),
+        }
+    }
+    Ok(view.entry(at, &last)?.filter(|entry| is_object(entry.kind)).map(|entry| entry.ino))
 }

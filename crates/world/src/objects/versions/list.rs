@@ -3,12 +3,15 @@
 //! Invariant: what is there and what is kept are merged into one sorted stream; versions, markers and rolled-up prefixes count alike.
 //! A page costs what it shows.
 
-use super::record::{self as versions, Kept};
-use super::setting::{VersionId, Versions};
-use super::verbs::{Marker, Versioned, kept_object};
+use super::{Marker, Versioned, kept_object};
 use crate::error::Result;
-use crate::objects::{Found, Item, Known, ListRequest, ObjectInfo, page, past, rolled_up};
+use crate::object::{Known, ObjectInfo};
+use crate::objects::find::{Found, find_object};
+use crate::objects::list::{Item, ListRequest, page, rolled_up};
+use crate::objects::walk::past;
 use crate::session::Session;
+use crate::versioning::{VersionId, Versions};
+use crate::versions::{self, Kept};
 use crate::view::View;
 use bytes::Bytes;
 use mw_model::policy::Action;
@@ -127,7 +130,7 @@ impl Pages<'_> {
         if !key.starts_with(&self.request.prefix) || self.rolled(key).is_some() {
             return Ok(true);
         }
-        let current = crate::objects::find_object(self.view, key)?;
+        let current = find_object(self.view, key)?;
         let current = current.map(|found| (found.inode.content, found.known.unversioned));
         let before = match id {
             VersionId::At(time) => Some(time),

@@ -1,20 +1,28 @@
-//! Versions read, deleted, and made current again.
+//! Versions of objects: switched on (`setting`), listed (`list`), read, deleted, and made current again.
 
-use super::keep::Keep;
-use super::record::{self as versions, Kept};
-use super::setting::{VersionId, Versioning, Versions};
+mod list;
+mod setting;
+
+use super::conditions::Conditions;
+use super::delete::need_some_key;
+use super::find::{Found, find_object};
+use super::read::Object;
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::files::split_key;
-use crate::objects::{Conditions, Found, Known, Object, ObjectInfo, find_object, need_some_key};
+use crate::object::{Known, ObjectInfo};
 use crate::record::{Entry, Inode};
 use crate::session::Session;
 use crate::txn::Txn;
+use crate::versioning::{Keep, VersionId, Versioning, Versions};
+use crate::versions::{self, Kept};
 use crate::view::View;
 use bytes::Bytes;
 use mw_meta::Durability;
 use mw_model::Ino;
 use mw_model::policy::Action;
+
+pub use list::{ListedVersion, VersionsListing, VersionsRequest};
 
 /// A version of a key.
 #[derive(Debug)]

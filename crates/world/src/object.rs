@@ -1,0 +1,8 @@
+//! What S3 knows of an object beside its bytes, and the record that keeps it with the inode.
+
+pub(crate) mod known;
+mod meta;
+
+pub use meta::{Checksum, ChecksumAlgorithm, ObjectInfo, ObjectMeta};
+
+pub(crate) use known::Known;
