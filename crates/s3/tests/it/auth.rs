@@ -117,7 +117,7 @@ fn header_authentication() {
             |w| w.target = format!("{}{}X-Amz-Signature=0", w.target, if w.target.contains('?') { '&' } else { '?' }),
             &[400],
         ),
-        ("a session token", |w| set(w, "x-amz-security-token", "t"), &[400]),
+        ("a session token", |w| set(w, "x-amz-security-token", "t"), &[403]),
     ];
     for (method, path, body) in OPERATIONS {
         for (what, spoil, statuses) in spoils {
