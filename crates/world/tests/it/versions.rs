@@ -71,11 +71,14 @@ fn versioned(rig: &Rig, name: &str) -> Session {
     world
 }
 
+/// The versions of one key: none is a deletion.
+type Stack = Vec<(VersionId, Option<Vec<u8>>)>;
+
 /// A bucket of S3, naively: the versions of each key, newest first.
 #[derive(Default)]
 struct Bucket {
     setting: Versioning,
-    keys: BTreeMap<String, Vec<(VersionId, Option<Vec<u8>>)>>,
+    keys: BTreeMap<String, Stack>,
 }
 
 impl Bucket {
@@ -90,7 +93,7 @@ impl Bucket {
     }
 
     fn shown(&self) -> Vec<Shown> {
-        let of = |(key, versions): (&String, &Vec<(VersionId, Option<Vec<u8>>)>)| -> Vec<Shown> {
+        let of = |(key, versions): (&String, &Stack)| -> Vec<Shown> {
             let show = |(n, (id, body)): (usize, &(VersionId, Option<Vec<u8>>))| {
                 (key.clone(), *id, n == 0, body.as_ref().map(|b| b.len() as u64))
             };
@@ -218,7 +221,7 @@ fn a_fork_has_the_versions_of_before_and_each_side_makes_its_own() {
     delete(&fork, "k");
     let (ours, theirs) = (versions(&base), versions(&fork));
     assert_eq!((ours.len(), theirs.len()), (3, 4));
-    assert_eq!(ours[1..], theirs[2..].iter().cloned().collect::<Vec<_>>());
+    assert_eq!(ours[1..], theirs[2..]);
     let first = VersionId::At(one.version);
     fork.delete_version(b"k", first, &Conditions::default()).expect("deleted");
     assert_eq!((read(&base, "k", first).as_deref(), read(&fork, "k", first)), (Some(&b"one"[..]), None));
