@@ -154,8 +154,14 @@ impl Check<'_> {
         for (key, value) in self.store.meta.scan(&start, &end, usize::MAX, Order::Up)? {
             let world = WorldId(crate::view::number(layout::rest(&key).get(..8).unwrap_or_default()));
             let record = SnapshotRecord::decode(&value)?;
+            let version = layout::number(&key);
+            let time = record.state.time;
+            let next = self.store.meta.get(&layout::log(world, Seq(record.state.seq.0 + 1)))?;
+            let next = next.map(|bytes| Entry::decode(&bytes)).transpose()?;
+            if time.0 > version || next.is_some_and(|entry| entry.time.0 < version) {
+                self.problem(format!("snapshot {version} of world {world}: it shows version {time} instead"));
+            }
             if record.seal != self.store.seal(world, &record.state) {
-                let version = layout::number(&key);
                 self.problem(format!("snapshot {version} of world {world}: its signature is not the store's"));
             }
         }

@@ -260,3 +260,48 @@ fn a_terminal_is_a_terminal() {
     assert_eq!(s.ok(&["cat", "mw://base/workspace/answer"]), "42\n");
     assert_eq!(format!("{:?}", tcgetattr(&slave).unwrap().local_modes), before, "the terminal is as it was");
 }
+
+#[test]
+fn the_validator_changes_nothing() {
+    if !has(RUN) {
+        return;
+    }
+    let s = Server::start();
+    s.ok(&["world", "create", "base"]);
+    s.put("mw://base/workspace/f", "before\n");
+    let run = s.json(&[
+        "run",
+        "base",
+        "--keep",
+        "--validate",
+        "echo ruined > f && echo more > /world/more && test -z \"$AWS_SECRET_ACCESS_KEY\"",
+        "--",
+        "sh",
+        "-c",
+        "echo after > f",
+    ]);
+    let fork = run["attempts"][0]["fork"].as_str().unwrap().to_owned();
+    assert_eq!(run["attempts"][0]["passed"], true, "{run}");
+    assert_eq!(s.ok(&["cat", &format!("mw://{fork}/workspace/f")]), "after\n");
+    assert_eq!(s.mw(&["cat", &format!("mw://{fork}/more")]).code, 4);
+    assert_eq!(s.ok(&["cat", "mw://base/workspace/f"]), "before\n");
+}
+
+#[test]
+fn a_server_that_leaves_cancels_its_runs_and_leaves_no_key() {
+    if !has(RUN) {
+        return;
+    }
+    let s = Server::start();
+    s.ok(&["world", "create", "base"]);
+    s.put("mw://base/workspace/f", "x");
+    let id = s.ok(&["run", "base", "--detach", "--", "sh", "-c", "echo y > f; sleep 600"]);
+    let id = id.trim().to_owned();
+    while s.json(&["runs", "show", &id])["attempts"][0]["state"] != "started" {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let s = Server::on(s.stop(), &[]);
+    assert_eq!(s.json(&["runs", "show", &id])["state"], "cancelled");
+    assert_eq!(s.json(&["key", "list"])["keys"].as_array().unwrap().len(), 1);
+    assert_eq!(s.ok(&["cat", "mw://base/workspace/f"]), "x");
+}

@@ -49,7 +49,7 @@ impl Session {
         self.need_now()?;
         let permit = self.may(Action::PutObject, key)?;
         need_key(key)?;
-        let whole = content.finish(self)?;
+        let mut whole = content.finish(self)?;
         let known = Known {
             etag: options.etag.clone(),
             checksums: options.checksums.clone(),
@@ -57,8 +57,10 @@ impl Session {
             ..Known::default()
         };
         let asked = Attributes { mode: options.mode, uid: options.uid, gid: options.gid, mtime: options.mtime };
-        let new = NewObject { extents: whole.extents, len: whole.len, known, asked, inherited: Attributes::default() };
         self.change_with(permit, Verb::Put, Durability::Durable, |txn| {
+            whole.settle(txn)?;
+            let new =
+                NewObject { extents: whole.extents, len: whole.len, known, asked, inherited: Attributes::default() };
             options.conditions.hold(&txn.view, key)?;
             txn.path = Some(Bytes::copy_from_slice(key));
             Ok(txn.place(key, new)?.info(key))

@@ -2,14 +2,19 @@
 //!
 //! Invariant: what is dropped before a verb took it is garbage of the world's own segments, and nothing else.
 
-use crate::content::{Content, RIDE};
+use super::find::need_object;
+use crate::content::{Content, PIECE, RIDE};
 use crate::error::{Error, Result};
 use crate::record::{Extent, Piece};
 use crate::session::Session;
 use crate::store::Store;
+use crate::txn::Txn;
+use crate::view::View;
 use crate::world::{Staging, World};
-use mw_model::ErrorKind;
+use bytes::Bytes;
+use mw_model::{ErrorKind, FileType, Hash, Ino, Version};
 use mw_segments::chunk::Chunker;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The largest object, in bytes (AWS: 5 TiB).
@@ -26,14 +31,18 @@ pub struct Staged {
     chunker: Chunker,
     pieces: Vec<Piece>,
     len: u64,
-    /// The bytes that go when this content takes their place: a quota has room for them.
-    over: u64,
+    /// The object whose place it is to take, looked for when that begins to matter.
+    key: Option<Bytes>,
+    former: Option<Former>,
+    /// Whether any piece is the former object's.
+    borrowed: bool,
 }
 
 /// Content that has arrived whole, as extents from offset 0.
 pub(crate) struct Whole {
     pub extents: Vec<(u64, Extent)>,
     pub len: u64,
+    former: Option<Former>,
     /// Held until an entry refers to the bytes.
     pub _staging: Staging,
 }
@@ -59,22 +68,76 @@ impl Session {
             chunker: Chunker::new(),
             pieces: Vec::new(),
             len: 0,
-            over: 0,
+            key: None,
+            former: None,
+            borrowed: false,
         })
     }
 
-    /// Starts to take in content that will take the place of the object `key`, if there is one.
+    /// Starts to take in content that will take the place of the object `key`, if there is one: pieces that it has are not stored
+    /// again, and a quota counts the difference.
     ///
     /// # Errors
     /// Those of [`Session::stage`].
     pub fn stage_over(&self, key: &[u8]) -> Result<Staged> {
         let mut staged = self.stage()?;
-        if self.world.has_limit()
-            && let Ok(object) = self.head(key)
-        {
-            staged.over = self.view().find_inode(object.ino)?.map_or(0, |inode| inode.allocated);
+        if self.world.has_limit() {
+            staged.former = Former::find(&self.view(), key, false)?;
         }
+        staged.key = Some(Bytes::copy_from_slice(key));
         Ok(staged)
+    }
+}
+
+/// The object whose place new content is to take.
+struct Former {
+    ino: Ino,
+    /// Of which change its content is. While that stands in the world, nothing frees its pieces.
+    content: Version,
+    allocated: u64,
+    pieces: HashMap<Hash, Piece>,
+}
+
+/// The most pieces of a former object that are looked at.
+const MAX_FORMER: u64 = 1 << 15;
+
+impl Former {
+    fn find(view: &View, key: &[u8], pieces: bool) -> Result<Option<Self>> {
+        let Ok(object) = need_object(view, key) else { return Ok(None) };
+        let inode = object.inode;
+        let mut former =
+            Self { ino: object.ino, content: inode.content, allocated: inode.allocated, pieces: HashMap::new() };
+        if pieces && inode.kind == FileType::File && inode.size / PIECE as u64 <= MAX_FORMER {
+            for (_, extent) in view.extents(object.ino, 0, inode.size)? {
+                if extent.piece.blob().is_some() {
+                    former.pieces.insert(extent.piece.hash, extent.piece);
+                }
+            }
+        }
+        Ok(Some(former))
+    }
+
+    fn stands(&self, view: &View) -> Result<bool> {
+        Ok(view.find_inode(self.ino)?.is_some_and(|inode| inode.content == self.content))
+    }
+}
+
+impl Whole {
+    /// Makes sure, in the commit's own plan, that borrowed pieces cannot be freed: the object that has them still stands, or they are
+    /// stored again.
+    pub(crate) fn settle(&mut self, txn: &Txn<'_>) -> Result<()> {
+        let Some(former) = self.former.take() else { return Ok(()) };
+        if former.stands(&txn.view)? {
+            return Ok(());
+        }
+        for (_, extent) in &mut self.extents {
+            if former.pieces.contains_key(&extent.piece.hash) {
+                let bytes = txn.store.content.read(extent)?;
+                *extent = Extent::whole(txn.store.content.store(txn.world.owner, &bytes)?);
+            }
+        }
+        txn.store.segments.sync()?;
+        Ok(())
     }
 }
 
@@ -89,10 +152,14 @@ impl Staged {
         if self.len > MAX_OBJECT {
             return Err(Error::new(ErrorKind::TooLarge, format!("an object has at most {MAX_OBJECT} bytes")));
         }
-        self.world.left.need(&self.world, self.len.saturating_sub(self.over))?;
+        let room = self.former.as_ref().map_or(0, |former| former.allocated);
+        self.world.left.need(&self.world, self.len.saturating_sub(room))?;
         if self.len <= RIDE as u64 {
             self.small.extend_from_slice(bytes);
             return Ok(());
+        }
+        if let Some(key) = self.key.take() {
+            self.former = Former::find(&self.world.view(), &key, true)?;
         }
         let small = std::mem::take(&mut self.small);
         self.cut(&small)?;
@@ -101,8 +168,21 @@ impl Staged {
 
     fn cut(&mut self, bytes: &[u8]) -> Result<()> {
         for piece in self.chunker.push(bytes) {
-            self.pieces.push(self.store.content.store(self.world.owner, &piece)?);
+            self.keep(&piece)?;
         }
+        Ok(())
+    }
+
+    /// Stores a piece, unless the former object has it.
+    fn keep(&mut self, bytes: &[u8]) -> Result<()> {
+        if let Some(former) = self.former.as_ref().filter(|former| !former.pieces.is_empty())
+            && let Some(piece) = former.pieces.get(&Hash::of(bytes)).filter(|piece| piece.len as usize == bytes.len())
+        {
+            self.pieces.push(piece.clone());
+            self.borrowed = true;
+            return Ok(());
+        }
+        self.pieces.push(self.store.content.store(self.world.owner, bytes)?);
         Ok(())
     }
 
@@ -122,7 +202,7 @@ impl Staged {
             return Err(Error::invalid("the content was staged for another world"));
         }
         if let Some(piece) = self.chunker.finish() {
-            self.pieces.push(self.store.content.store(self.world.owner, &piece)?);
+            self.keep(&piece)?;
         }
         if !self.pieces.is_empty() {
             self.store.segments.sync()?;
@@ -135,7 +215,8 @@ impl Staged {
             at += u64::from(piece.len);
             (here, Extent::whole(piece))
         });
-        Ok(Whole { extents: extents.collect(), len: self.len, _staging: self.staging })
+        let former = self.former.take().filter(|_| self.borrowed);
+        Ok(Whole { extents: extents.collect(), len: self.len, former, _staging: self.staging })
     }
 }
 

@@ -14,6 +14,7 @@ mod oracle;
 mod oracle_apply;
 mod oracle_merges;
 mod oracle_view;
+mod promises;
 mod promote;
 mod quota;
 mod rig;

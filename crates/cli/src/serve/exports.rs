@@ -1,0 +1,158 @@
+//! The table of exports over NFS. It is kept in `DIR/exports.json`: a restarted server exports again, on the same ports, so that
+//! clients go on.
+
+use crate::dir;
+use mw_env::Env;
+use mw_http::host::ExportHost;
+use mw_http::types::{Export, NewExport};
+use mw_http::{Error, Result};
+use mw_model::ErrorKind;
+use mw_nfs::Options;
+use mw_world::{At, Session, Store};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const FILE: &str = "exports.json";
+
+/// What was asked for: enough to export it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Wish {
+    world: String,
+    #[serde(default)]
+    at: Option<String>,
+    #[serde(default)]
+    read_only: bool,
+    /// The key under which the export acts.
+    key: String,
+}
+
+/// A wish and what came of it.
+struct Place {
+    wish: Wish,
+    state: std::result::Result<mw_nfs::Export, String>,
+}
+
+/// The exports of a server, by port.
+pub struct ExportTable {
+    dir: PathBuf,
+    env: Env,
+    life: u64,
+    places: Mutex<BTreeMap<u16, Place>>,
+}
+
+impl ExportTable {
+    /// Exports again what the table in `dir` names. What cannot be exported stays in the table with its reason.
+    pub fn open(dir: &Path, store: &Arc<Store>, env: &Env) -> Self {
+        let life = env.random();
+        let wishes: BTreeMap<u16, Wish> = match std::fs::read(dir.join(FILE)) {
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+                tracing::error!(%error, "the table of exports is unreadable; nothing is exported again");
+                BTreeMap::new()
+            }),
+            Err(_) => BTreeMap::new(),
+        };
+        let places = wishes
+            .into_iter()
+            .map(|(port, wish)| {
+                let state = again(store, port, &wish, life).map_err(|error| {
+                    tracing::warn!(%error, port, world = wish.world, "cannot export again");
+                    error.to_string()
+                });
+                (port, Place { wish, state })
+            })
+            .collect();
+        Self { dir: dir.to_owned(), env: env.clone(), life, places: Mutex::new(places) }
+    }
+
+    /// Returns whether something is exported.
+    pub fn is_busy(&self) -> bool {
+        self.places.lock().values().any(|place| place.state.is_ok())
+    }
+
+    /// Ends every export and keeps the table.
+    pub fn close(&self) {
+        self.places.lock().clear();
+    }
+
+    fn save(&self, places: &BTreeMap<u16, Place>) -> Result<()> {
+        let wishes: BTreeMap<u16, &Wish> = places.iter().map(|(port, place)| (*port, &place.wish)).collect();
+        let bytes =
+            serde_json::to_vec(&wishes).map_err(|e| Error::new(ErrorKind::Io, "the table of exports").with_source(e))?;
+        dir::write(&self.dir, FILE, &bytes, &self.env)
+            .map_err(|failure| Error::new(ErrorKind::Io, format!("the table of exports cannot be written: {failure}")))
+    }
+}
+
+fn again(store: &Arc<Store>, port: u16, wish: &Wish, life: u64) -> Result<mw_nfs::Export> {
+    let who = store.principal(&wish.key)?;
+    let session = match &wish.at {
+        None => store.session(&who, &wish.world)?,
+        Some(at) => store.session_at(&who, &wish.world, At::parse(at)?)?,
+    };
+    export(session, port, wish.read_only, life)
+}
+
+fn export(session: Session, port: u16, read_only: bool, life: u64) -> Result<mw_nfs::Export> {
+    mw_nfs::export(session, &Options { port, read_only, life }).map_err(|e| {
+        let kind = if e.kind() == std::io::ErrorKind::AddrInUse { ErrorKind::Busy } else { ErrorKind::Io };
+        let what = if port == 0 { "no port can be listened on".to_owned() } else { format!("port {port}") };
+        Error::new(kind, format!("{what}: {e}; leave --port out to take a free one"))
+    })
+}
+
+fn shown(port: u16, place: &Place) -> Export {
+    let Place { wish, state } = place;
+    Export {
+        world: wish.world.clone(),
+        at: wish.at.clone(),
+        port,
+        read_only: wish.read_only || wish.at.is_some(),
+        clients: state.as_ref().map_or(0, |export| export.clients() as u64),
+        problem: state.as_ref().err().cloned(),
+    }
+}
+
+impl ExportHost for ExportTable {
+    fn export(&self, session: Session, request: &NewExport) -> Result<Export> {
+        let wish = Wish {
+            world: request.world.clone(),
+            at: request.at.clone(),
+            read_only: request.read_only,
+            key: session.principal().key_id().to_owned(),
+        };
+        let mut places = self.places.lock();
+        let same = places.iter().find(|(port, place)| {
+            place.wish == wish && place.state.is_ok() && request.port.is_none_or(|wanted| wanted == **port)
+        });
+        if let Some((port, place)) = same {
+            return Ok(shown(*port, place));
+        }
+        let export = export(session, request.port.unwrap_or(0), request.read_only, self.life)?;
+        let port = export.address().port();
+        let place = Place { wish, state: Ok(export) };
+        let answer = shown(port, &place);
+        places.insert(port, place);
+        if let Err(error) = self.save(&places) {
+            // Not half made: what is not in the table is not exported.
+            places.remove(&port);
+            return Err(error);
+        }
+        Ok(answer)
+    }
+
+    fn unexport(&self, port: u16) -> Result<()> {
+        let mut places = self.places.lock();
+        if places.remove(&port).is_none() {
+            let message = format!("nothing of this store is exported on port {port}; `mw exports` lists what is");
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        self.save(&places)
+    }
+
+    fn list(&self) -> Vec<Export> {
+        self.places.lock().iter().map(|(port, place)| shown(*port, place)).collect()
+    }
+}
