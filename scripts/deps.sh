@@ -27,6 +27,7 @@ fusermount3 fuse3
 rclone rclone
 s3cmd s3cmd
 sqlite3 sqlite3
+nfs-ls libnfs-utils
 rsync rsync
 strace strace
 setfattr attr

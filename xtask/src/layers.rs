@@ -13,6 +13,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("run", 5),
     ("s3", 6),
     ("fuse", 6),
+    ("nfs", 6),
     ("http", 6),
     ("mcp", 6),
     ("sql", 6),

@@ -6,6 +6,7 @@ pub mod args;
 pub mod completion;
 pub mod diff;
 pub mod env;
+pub mod export;
 pub mod files;
 pub mod fork;
 pub mod key;
@@ -65,6 +66,9 @@ pub fn run(cli: Cli, out: &Output) -> Result<u8> {
         Command::Mount(args) => args.run(context),
         Command::Unmount(args) => args.run(context),
         Command::Mounts => mount::list(context),
+        Command::Export(args) => args.run(context),
+        Command::Unexport(args) => args.run(context),
+        Command::Exports => export::list(context),
         Command::Run(args) => args.run(context),
         Command::Exec(args) => args.run(context),
         Command::Runs(args) => args.run(context),

@@ -4,6 +4,7 @@
 //! requests in flight get ten seconds, mounts go, the store closes, the lock last.
 
 pub mod authority;
+mod exports;
 mod listen;
 mod mcp;
 mod mounts;

@@ -4,7 +4,7 @@
 //! block. Who may do what is decided before a call comes here.
 
 use crate::Result;
-use crate::types::{Mount, NewMount, NewRun, Run, RunEvent, Unmount};
+use crate::types::{Export, Mount, NewExport, NewMount, NewRun, Run, RunEvent, Unmount};
 use mw_world::{Principal, Session};
 use std::sync::Arc;
 
@@ -26,6 +26,24 @@ pub trait MountHost: Send + Sync {
 
     /// Returns all mounts, by directory.
     fn list(&self) -> Vec<Mount>;
+}
+
+/// The table of exports over NFS.
+pub trait ExportHost: Send + Sync {
+    /// Exports and returns when the port answers. Asking again for what is exported already changes nothing.
+    ///
+    /// # Errors
+    /// `Busy` when the port is taken.
+    fn export(&self, session: Session, request: &NewExport) -> Result<Export>;
+
+    /// Ends an export and cuts its clients off.
+    ///
+    /// # Errors
+    /// `NotFound` when nothing is exported on the port.
+    fn unexport(&self, port: u16) -> Result<()>;
+
+    /// Returns all exports, by port.
+    fn list(&self) -> Vec<Export>;
 }
 
 /// What somebody does at the keyboard of a run.
@@ -95,12 +113,18 @@ pub trait RunHost: Send + Sync {
 pub struct Hosts {
     /// The mounts; `None` where there are none.
     pub mounts: Option<Arc<dyn MountHost>>,
+    /// The exports; `None` where there are none.
+    pub exports: Option<Arc<dyn ExportHost>>,
     /// The runs; `None` where there are none.
     pub runs: Option<Arc<dyn RunHost>>,
 }
 
 impl std::fmt::Debug for Hosts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hosts").field("mounts", &self.mounts.is_some()).field("runs", &self.runs.is_some()).finish()
+        f.debug_struct("Hosts")
+            .field("mounts", &self.mounts.is_some())
+            .field("exports", &self.exports.is_some())
+            .field("runs", &self.runs.is_some())
+            .finish()
     }
 }

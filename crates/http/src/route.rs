@@ -52,6 +52,9 @@ pub enum Verb {
     Mounts,
     Mount,
     Unmount,
+    Exports,
+    Export,
+    Unexport { port: u16 },
     Runs,
     StartRun,
     ShowRun { id: String },
@@ -183,6 +186,12 @@ fn v1(method: &Method, rest: &[&str], query: &mut Query) -> Result<Option<Verb>>
         ["keys", id] => only(method, delete, Verb::DeleteKey { id: owned(id) }),
         ["keys", id, "rotate"] => only(method, post, Verb::RotateKey { id: owned(id) }),
         ["mounts"] => either(Verb::Mounts, Verb::Mount),
+        ["exports"] => either(Verb::Exports, Verb::Export),
+        ["exports", port] => {
+            let number = number("port", port)?;
+            let port = u16::try_from(number).map_err(|_| Error::invalid(format!("port {number} is out of range")))?;
+            only(method, delete, Verb::Unexport { port })
+        }
         ["unmount"] => only(method, post, Verb::Unmount),
         ["runs"] => either(Verb::Runs, Verb::StartRun),
         ["runs", id] => match *method {

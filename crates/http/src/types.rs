@@ -6,6 +6,7 @@
 
 mod change;
 mod event;
+mod export;
 mod file;
 mod host;
 mod key;
@@ -14,6 +15,7 @@ mod world;
 
 pub use change::*;
 pub use event::*;
+pub use export::*;
 pub use file::*;
 pub use host::*;
 pub use key::*;

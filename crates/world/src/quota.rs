@@ -155,7 +155,7 @@ impl Growth {
             return Ok(());
         }
         let bytes = |value: Option<&Value>| -> Result<i64> {
-            let allocated = value.map(|value| Inode::decode(value)).transpose()?.map_or(0, |inode| inode.allocated);
+            let allocated = value.map(Inode::decode).transpose()?.map_or(0, |inode| inode.allocated);
             Ok(i64::try_from(allocated).unwrap_or(i64::MAX))
         };
         self.bytes = self.bytes.saturating_add(bytes(new)?.saturating_sub(bytes(old)?));

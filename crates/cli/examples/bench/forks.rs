@@ -24,14 +24,17 @@ fn sizes(server: &Server, files: usize) {
         client.fill(&format!("size-{i}"), *n);
         row(&format!("filling a world with {n} files"), &format!("{:.1} s", start.elapsed().as_secs_f64()), "");
     }
-    // Turn by turn, so that a slow moment of the disk meets all of them.
+    // Turn by turn, so that a slow moment of the disk meets all of them, and each in every place of a round: what one commit
+    // leaves to the next (a page of the log to be begun, say) is then nobody's own.
     let mut times = vec![Vec::new(); sizes.len()];
     let mut puts = Vec::new();
     for round in 0..ROUNDS {
-        for (i, times) in times.iter_mut().enumerate() {
-            times.push(client.fork(&format!("size-{i}"), &format!("f-{i}-{round}")));
+        for place in 0..=sizes.len() {
+            match (place + round) % (sizes.len() + 1) {
+                i if i < sizes.len() => times[i].push(client.fork(&format!("size-{i}"), &format!("f-{i}-{round}"))),
+                _ => puts.push(client.put("size-0", "one-byte", b"x")),
+            }
         }
-        puts.push(client.put("size-0", "one-byte", b"x"));
     }
     let put = median(puts);
     let mut medians = Vec::new();

@@ -1,6 +1,8 @@
 //! The command line. Each family of verbs has its arguments beside its code.
 
-use super::{admin, completion, diff, env, files, fork, key, log, mcp, mount, promote, run, serve, snapshot, world};
+use super::{
+    admin, completion, diff, env, export, files, fork, key, log, mcp, mount, promote, run, serve, snapshot, world,
+};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -75,6 +77,12 @@ pub enum Command {
     Unmount(mount::Unmount),
     /// List mounts
     Mounts,
+    /// Export a world over NFS to this machine
+    Export(export::Export),
+    /// Take an export away
+    Unexport(export::Unexport),
+    /// List exports
+    Exports,
     /// Run a command on a fork in a sandbox, judge it, promote or discard
     Run(run::Run),
     /// Run a command on a fork in a sandbox, without a verdict

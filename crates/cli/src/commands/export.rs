@@ -7,9 +7,11 @@ use mw_http::types::{self, Done, Exports, NewExport, Spot};
 
 /// Export a world over NFS to this machine
 #[derive(Debug, Args)]
-#[command(long_about = "Export a world over NFS version 3 on 127.0.0.1, for machines and containers without FUSE. Its promises \
+#[command(
+    long_about = "Export a world over NFS version 3 on 127.0.0.1, for machines and containers without FUSE. Its promises \
     are weaker than the mount's: clients cache for seconds, there are no locks between programs of several clients, and whoever \
-    reaches the port acts with the key of the export.")]
+    reaches the port acts with the key of the export."
+)]
 pub struct Export {
     /// The world, or WORLD@VERSION, which is read-only
     world: String,

@@ -79,8 +79,8 @@ impl ExportTable {
 
     fn save(&self, places: &BTreeMap<u16, Place>) -> Result<()> {
         let wishes: BTreeMap<u16, &Wish> = places.iter().map(|(port, place)| (*port, &place.wish)).collect();
-        let bytes =
-            serde_json::to_vec(&wishes).map_err(|e| Error::new(ErrorKind::Io, "the table of exports").with_source(e))?;
+        let bytes = serde_json::to_vec(&wishes)
+            .map_err(|e| Error::new(ErrorKind::Io, "the table of exports").with_source(e))?;
         dir::write(&self.dir, FILE, &bytes, &self.env)
             .map_err(|failure| Error::new(ErrorKind::Io, format!("the table of exports cannot be written: {failure}")))
     }

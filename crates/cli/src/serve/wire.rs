@@ -1,6 +1,7 @@
 //! The whole server on one screen: which engine stands behind which seam, and which door before them.
 
 use super::Setup;
+use super::exports::ExportTable;
 use super::listen::Router;
 use super::mcp::Mcp;
 use super::mounts::MountTable;
@@ -26,6 +27,7 @@ pub struct Wired {
     pub store: Arc<Store>,
     pub router: Doors,
     mounts: Arc<MountTable>,
+    exports: Arc<ExportTable>,
     runs: Arc<RunTable>,
 }
 
@@ -44,8 +46,9 @@ pub fn wire(setup: &Setup, near: SocketAddr, env: &Env, instance: String) -> Res
     dir::write_key(&setup.dir, &Secret { id: root.id, secret: root.secret }, env)?;
 
     let mounts = Arc::new(MountTable::open(&setup.dir, &store, env));
+    let exports = Arc::new(ExportTable::open(&setup.dir, &store, env));
     let runs = Arc::new(RunTable::open(&setup.dir, &store, near, env)?);
-    let hosts = Hosts { mounts: Some(mounts.clone()), runs: Some(runs.clone()) };
+    let hosts = Hosts { mounts: Some(mounts.clone()), exports: Some(exports.clone()), runs: Some(runs.clone()) };
     let control = ControlDoor::new(store.clone(), hosts, instance);
     let router = Doors {
         mcp: Mcp::new(store.clone(), control.clone(), setup.public_url.clone()),
@@ -61,7 +64,7 @@ pub fn wire(setup: &Setup, near: SocketAddr, env: &Env, instance: String) -> Res
         host_suffix: setup.host_suffix.as_ref().map(|suffix| format!(".{}", suffix.to_ascii_lowercase()).into()),
         served: Arc::default(),
     };
-    Ok(Wired { store, router, mounts, runs })
+    Ok(Wired { store, router, mounts, exports, runs })
 }
 
 /// What no mount and no client owns belongs to whoever runs the server.
@@ -77,7 +80,7 @@ fn cannot_open(what: &str, error: &dyn std::error::Error) -> Failure {
 impl Wired {
     /// Returns whether mounts or runs need the server.
     pub fn is_busy(&self) -> bool {
-        self.mounts.is_busy() || self.runs.active() > 0
+        self.mounts.is_busy() || self.exports.is_busy() || self.runs.active() > 0
     }
 
     /// Returns how many requests have come.
@@ -92,6 +95,7 @@ impl Wired {
 
     /// Detaches the mounts, which come back with the next start, and closes the store.
     pub fn close(self) {
+        self.exports.close();
         self.mounts.close();
         self.store.close();
     }

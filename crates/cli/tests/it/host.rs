@@ -269,9 +269,10 @@ fn the_validator_changes_nothing() {
     let s = Server::start();
     s.ok(&["world", "create", "base"]);
     s.put("mw://base/workspace/f", "before\n");
-    let run = s.json(&[
+    let done = s.mw(&[
         "run",
         "base",
+        "--json",
         "--keep",
         "--validate",
         "echo ruined > f && echo more > /world/more && test -z \"$AWS_SECRET_ACCESS_KEY\"",
@@ -280,6 +281,7 @@ fn the_validator_changes_nothing() {
         "-c",
         "echo after > f",
     ]);
+    let run: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     let fork = run["attempts"][0]["fork"].as_str().unwrap().to_owned();
     assert_eq!(run["attempts"][0]["passed"], true, "{run}");
     assert_eq!(s.ok(&["cat", &format!("mw://{fork}/workspace/f")]), "after\n");

@@ -6,7 +6,7 @@
 use super::root_only;
 use crate::body::{Gone, produce};
 use crate::call::{Inner, Reply};
-use crate::host::{MountHost, RunHost, Typed};
+use crate::host::{ExportHost, MountHost, RunHost, Typed};
 use crate::types::{self, RunEvent, Spot};
 use crate::{Error, Result};
 use hyper::StatusCode;
@@ -36,6 +36,28 @@ pub(super) fn mount(inner: &Arc<Inner>, who: &Principal, new: &types::NewMount) 
 pub(super) fn unmount(inner: &Arc<Inner>, who: &Principal, request: &types::Unmount) -> Result<Reply> {
     root_only(who, "unmount")?;
     mount_host(inner)?.unmount(request)?;
+    Reply::json(&types::Done {})
+}
+
+fn export_host(inner: &Inner) -> Result<&Arc<dyn ExportHost>> {
+    inner.hosts.exports.as_ref().ok_or_else(|| Error::new(ErrorKind::Unsupported, "this server cannot export"))
+}
+
+pub(super) fn exports(inner: &Arc<Inner>, who: &Principal) -> Result<Reply> {
+    root_only(who, "see exports")?;
+    Reply::json(&types::Exports { exports: export_host(inner)?.list() })
+}
+
+/// Whoever reaches the port of an export acts with its key, so that opening one is the root key's alone.
+pub(super) fn export(inner: &Arc<Inner>, who: &Principal, new: &types::NewExport) -> Result<Reply> {
+    root_only(who, "export")?;
+    let session = inner.session(who, &Spot { world: new.world.clone(), at: new.at.clone() })?;
+    Reply::with_status(StatusCode::CREATED, &export_host(inner)?.export(session, new)?)
+}
+
+pub(super) fn unexport(inner: &Arc<Inner>, who: &Principal, port: u16) -> Result<Reply> {
+    root_only(who, "end an export")?;
+    export_host(inner)?.unexport(port)?;
     Reply::json(&types::Done {})
 }
 

@@ -166,7 +166,7 @@ fn verbs_that_promise_it_are_durable_when_they_return() {
     };
     let key = |life: &Life| KeyRequest {
         name: format!("key {}", life.store.keys(&life.root).unwrap().len()),
-        grants: vec![("base".to_owned(), Role::Editor)],
+        grants: vec![mw_world::Grant::new("base", Role::Editor)],
         ..KeyRequest::default()
     };
     let steps: Vec<Step<'_>> = vec![

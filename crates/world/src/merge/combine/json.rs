@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
                 while !matches!(self.peek(), b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r' | 0) {
                     self.at += 1;
                 }
-                hash.update(self.text[start..self.at].as_bytes());
+                hash.update(&self.text.as_bytes()[start..self.at]);
             }
         }
         Some(Node { raw: &self.text[start..self.at], hash: hash.finalize(), members })
