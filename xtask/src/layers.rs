@@ -5,6 +5,7 @@
 const LAYERS: &[(&str, u8)] = &[
     ("model", 0),
     ("env", 0),
+    ("sigv4", 0),
     ("meta", 1),
     ("segments", 1),
     ("tree", 2),

@@ -26,6 +26,9 @@ impl std::fmt::Debug for ControlDoor {
     }
 }
 
+/// Signatures as for S3, with the hash of the body among the headers.
+const TAKEN: sigv4::Taken<'static> = sigv4::Taken { services: &["s3"], body: None };
+
 /// The longest Idempotency-Key, in bytes.
 const MAX_IDEMPOTENCY: usize = 255;
 
@@ -81,7 +84,8 @@ impl ControlDoor {
         blocking(move || {
             let request =
                 sigv4::Request { method: method.as_str(), path: uri.path(), query: uri.query().unwrap_or("") };
-            let verified = sigv4::verify(request, &headers, inner.env.now(), |id| Ok(inner.store.secret(id)?))?;
+            let verified =
+                sigv4::verify(request, &headers, inner.env.now(), TAKEN, |id| Ok::<_, Error>(inner.store.secret(id)?))?;
             let token = sigv4::token(&headers)?;
             if !inner.store.token_fits(&verified.key, token)? {
                 return Err(Error::new(ErrorKind::Denied, "access denied: the session token is not this key's"));

@@ -7,7 +7,7 @@
 //! - [`route`]: from a method and a path to a verb, without I/O;
 //! - [`types`]: every JSON document that goes in or out, with its schema;
 //! - [`frames`]: the stream in which whole file trees travel, with modes, links, times and holes;
-//! - [`sigv4`]: AWS Signature Version 4, both ways; [`bearer`]: for clients that cannot sign;
+//! - [`sigv4`]: AWS Signature Version 4, both ways (a crate of its own); [`bearer`]: for clients that cannot sign;
 //! - [`host`]: mounts and runs as this door sees them;
 //! - [`error`]: the one place where kinds become HTTP statuses;
 //! - `verbs`: one file for each family of verbs;
@@ -24,10 +24,10 @@ pub mod host;
 mod plant;
 pub mod route;
 pub mod schema;
-pub mod sigv4;
 pub mod types;
-pub mod uri;
 mod verbs;
+pub use mw_model::when;
+pub use mw_sigv4::{self as sigv4, uri};
 
 pub use body::Body;
 pub use door::ControlDoor;

@@ -4,11 +4,13 @@
 
 use crate::chunks::Faults;
 use crate::errors::{About, error, of};
+use crate::guard::pairs;
 use crate::pool::Pool;
-use hyper::HeaderMap;
+use hyper::{HeaderMap, Uri};
 use mw_world::{Principal, Store};
 use s3s::auth::{S3Auth, SecretKey};
 use s3s::{S3ErrorCode, S3Request, S3Result, TrailingHeaders};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The secrets of the store.
@@ -58,4 +60,37 @@ impl Asked {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|v| v.to_str().ok()).filter(|v| !v.is_empty())
     }
+}
+
+/// Where a session token comes.
+const TOKEN: &str = "x-amz-security-token";
+
+/// Returns the session token, from the header or from the query; there is one of them at most.
+pub(crate) fn token(uri: &Uri, headers: &HeaderMap) -> Option<String> {
+    let given = headers.get(TOKEN).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    given.or_else(|| {
+        let query = pairs(uri.query().unwrap_or_default());
+        query.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(TOKEN)).map(|(_, value)| value)
+    })
+}
+
+/// Resolves who presents a key, with the session token that it needs, if it needs one.
+///
+/// # Errors
+/// `InvalidToken`; the one refusal for a key that is dead.
+pub(crate) async fn presented(
+    store: &Arc<Store>,
+    pool: &Pool,
+    key: String,
+    token: Option<String>,
+    source: Option<IpAddr>,
+) -> S3Result<Principal> {
+    let store = Arc::clone(store);
+    let work = move || {
+        if !store.token_fits(&key, token.as_deref()).map_err(|e| of(&e, About::World))? {
+            return Err(error(S3ErrorCode::InvalidToken, "The provided token is malformed or otherwise invalid."));
+        }
+        Ok(store.principal(&key).map_err(|e| of(&e, About::World))?.speaking_from(source))
+    };
+    pool.run(work).await
 }

@@ -208,4 +208,4 @@ impl ByteStream for Framing {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,11 +1,12 @@
 //! The door itself: one service behind a listener, and the last touch on every answer.
 
-use crate::auth::{RequestId, Secrets};
+use crate::auth::{Asked, RequestId, Secrets, presented, token};
 use crate::chunks::{Faults, Framing};
 use crate::cors::{self, Cross};
 use crate::form;
-use crate::guard::{Framed, admit};
-use crate::host::Suffix;
+use crate::guard::{Framed, admit, pairs};
+use crate::host::{Suffix, is_virtual};
+use crate::iam::{self, Call, Dialect};
 use crate::names::repaired;
 use crate::pool::Pool;
 use crate::verbs::Verbs;
@@ -19,6 +20,7 @@ use s3s::dto::StreamingBlob;
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::validation::NameValidation;
 use s3s::{Body, S3Result};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
@@ -78,34 +80,28 @@ impl S3Door {
     /// Answers one request. Never fails: what goes wrong is an S3 error in the answer.
     pub async fn call<B: Into<Body>>(&self, request: Request<B>) -> Response<Body> {
         let id = self.store.env().token(16).to_ascii_uppercase();
-        let (mut parts, body) = request.into_parts();
+        let (parts, body) = request.into_parts();
         let body: Body = body.into();
         // Whoever expects to be asked for content may get the answer at once: when there is no content, or when it is refused unread.
         // One client (botocore) then misreads the next answer on the connection; on a new one it does not.
         let expects = parts.headers.contains_key(EXPECT);
         let empty = body.is_end_stream();
         let cross = Cross::of(&parts, self.suffix.as_ref());
+        let place = if is_virtual(self.suffix.as_ref(), &parts.headers) { "" } else { parts.uri.path() };
+        let call = iam::call_of(&parts.method, place, parts.uri.query(), &parts.headers);
+        let dialect = Dialect::of(&parts.headers);
         let answer = if parts.method == Method::OPTIONS {
             cors::preflight(&self.verbs, &parts, self.suffix.as_ref()).await
         } else if form::is_form(&parts) {
             self.form(&parts, body).await
         } else {
-            match admit(&parts) {
-                Ok(framed) => {
-                    let faults = Faults::default();
-                    let body = watched(body, framed, faults.clone());
-                    parts.extensions.insert(faults);
-                    parts.extensions.insert(RequestId(id.clone()));
-                    Ok(self.verifier.call(Request::from_parts(parts, body)).await.unwrap_or_else(|e| {
-                        tracing::error!(error = ?e, "the S3 door could not answer");
-                        failed()
-                    }))
-                }
-                Err(error) => Err(error),
-            }
+            self.admitted(parts, body, call, &id).await
         };
         let answer = answer.unwrap_or_else(|error| error.to_http_response().unwrap_or_else(|_| failed()));
         let mut answer = finish(answer, &id);
+        if call.is_some() {
+            answer = iam::translated(answer, dialect, &id);
+        }
         if let Some(cross) = cross {
             cross.allow(&self.verbs, &mut answer).await;
         }
@@ -117,6 +113,37 @@ impl S3Door {
 }
 
 impl S3Door {
+    async fn admitted(&self, mut parts: Parts, body: Body, call: Option<Call>, id: &str) -> S3Result<Response<Body>> {
+        let framed = admit(&parts)?;
+        if let Some(call) = call.filter(|_| iam::signed::is_for_iam(&parts.headers)) {
+            return self.iam(parts, body, call, id).await;
+        }
+        let faults = Faults::default();
+        let body = watched(body, framed, faults.clone());
+        parts.extensions.insert(faults);
+        parts.extensions.insert(RequestId(id.to_owned()));
+        Ok(self.verifier.call(Request::from_parts(parts, body)).await.unwrap_or_else(|e| {
+            tracing::error!(error = ?e, "the S3 door could not answer");
+            failed()
+        }))
+    }
+
+    /// Answers a call that is signed for a service which the verifier of S3 does not take.
+    async fn iam(&self, parts: Parts, body: Body, call: Call, id: &str) -> S3Result<Response<Body>> {
+        let (store, pool) = (&self.verbs.store, &self.verbs.pool);
+        let (key, data) = iam::signed::verified(store, pool, &parts, body).await?;
+        let source = parts.extensions.get::<SocketAddr>().map(SocketAddr::ip);
+        let principal = presented(store, pool, key, token(&parts.uri, &parts.headers), source).await?;
+        let query = pairs(parts.uri.query().unwrap_or_default());
+        let (region, faults, trailer) = (String::new(), Faults::default(), None);
+        let asked = Asked { principal, region, headers: parts.headers, faults, trailer };
+        let answer = iam::answer(store, pool, call, &query, &asked, id, Body::from(data)).await?;
+        let mut response = Response::new(answer.output);
+        *response.status_mut() = answer.status.unwrap_or_default();
+        *response.headers_mut() = answer.headers;
+        Ok(response)
+    }
+
     async fn form(&self, parts: &Parts, body: Body) -> S3Result<Response<Body>> {
         form::signed_once(parts)?;
         form::post(&self.verbs, self.suffix.as_ref(), parts, body).await

@@ -9,7 +9,7 @@ mod fields;
 mod policy;
 mod signature;
 
-use crate::auth::{Asked, Secrets};
+use crate::auth::{Asked, Secrets, presented};
 use crate::body::{Length, Received, take};
 use crate::chunks::Faults;
 use crate::errors::{About, custom, error, internal, of};
@@ -96,18 +96,9 @@ pub(crate) async fn post(
     judged.iter_mut().filter(|(field, _)| field == "key").for_each(|(_, value)| value.clone_from(&written));
     policy.check(&judged, &bucket, now)?;
     let key = key_of(&written)?;
-    let store = Arc::clone(&verbs.store);
-    let (id, token) = (signed.key.to_owned(), get("x-amz-security-token").map(str::to_owned));
     let source = parts.extensions.get::<SocketAddr>().map(SocketAddr::ip);
-    let principal = verbs
-        .pool
-        .run(move || {
-            if !store.token_fits(&id, token.as_deref()).map_err(|e| of(&e, About::World))? {
-                return Err(error(S3ErrorCode::InvalidToken, "The provided token is malformed or otherwise invalid."));
-            }
-            Ok(store.principal(&id).map_err(|e| of(&e, About::World))?.speaking_from(source))
-        })
-        .await?;
+    let token = get("x-amz-security-token").map(str::to_owned);
+    let principal = presented(&verbs.store, &verbs.pool, signed.key.to_owned(), token, source).await?;
     let asked = Arc::new(Asked {
         principal,
         region: signed.region.to_owned(),

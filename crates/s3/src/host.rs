@@ -1,6 +1,7 @@
 //! Virtual hosts: `bucket.SUFFIX` names a bucket; every other host, the suffix itself included, is path style.
 
 use crate::names::unpercent;
+use hyper::HeaderMap;
 use hyper::header::HOST;
 use hyper::http::request::Parts;
 use s3s::S3Result;
@@ -35,6 +36,12 @@ pub(crate) fn place(parts: &Parts, suffix: Option<&Suffix>) -> Option<(String, S
     }
     let (bucket, key) = path.split_once('/').unwrap_or((path, ""));
     (!bucket.is_empty()).then(|| (bucket.to_owned(), key.to_owned()))
+}
+
+/// Whether the host of a request names a bucket.
+pub(crate) fn is_virtual(suffix: Option<&Suffix>, headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|h| h.to_str().ok()).unwrap_or_default();
+    suffix.is_some_and(|suffix| suffix.bucket(host).is_some())
 }
 
 fn without_port(host: &str) -> &str {

@@ -8,16 +8,19 @@ mod answer;
 mod form;
 mod keys;
 mod policies;
+pub(crate) mod signed;
 mod sts;
 
 use crate::auth::Asked;
 use crate::errors::{About, of};
 use crate::guard::pairs;
 use crate::pool::Pool;
-use answer::{Answer, Dialect, Document};
+use answer::{Answer, Document};
+
+pub(crate) use answer::Dialect;
 use form::Form;
 use hyper::header::{ACCEPT, CONTENT_TYPE};
-use hyper::{HeaderMap, Method};
+use hyper::{HeaderMap, Method, Response};
 use mw_world::{Principal, Store};
 use s3s::{Body, S3Error, S3ErrorCode, S3Response, S3Result};
 use serde_json::json;
@@ -75,6 +78,31 @@ pub(crate) async fn answer(
         Ok(document) => Answer { dialect, id }.document(&action, &document),
         Err(error) => Answer { dialect, id }.error(&error),
     })
+}
+
+/// Says in the dialect of the caller what went wrong before the call was known: the verifier speaks as S3 does.
+pub(crate) fn translated(answer: Response<Body>, dialect: Dialect, id: &str) -> Response<Body> {
+    let xml = answer.headers().get(CONTENT_TYPE).is_some_and(|v| v == "application/xml");
+    let Some(body) = answer.body().bytes().filter(|b| xml && !b.is_empty() && !answer.status().is_success()) else {
+        return answer;
+    };
+    let text = String::from_utf8_lossy(&body).into_owned();
+    let tag = |name: &str| {
+        let (_, rest) = text.split_once(&format!("<{name}>"))?;
+        Some(plain(rest.split_once(&format!("</{name}>"))?.0))
+    };
+    let code = tag("Code").unwrap_or_else(|| "InternalFailure".to_owned());
+    let message = tag("Message").unwrap_or_else(|| "The request was refused.".to_owned());
+    let S3Response { output, headers, .. } = Answer { dialect, id }.refusal(answer.status(), &code, &message);
+    let mut translated = Response::new(output);
+    *translated.status_mut() = answer.status();
+    *translated.headers_mut() = headers;
+    translated
+}
+
+/// Resolves the entities of XML.
+fn plain(text: &str) -> String {
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'").replace("&amp;", "&")
 }
 
 fn act(store: &Arc<Store>, who: &Principal, call: Call, form: &Form) -> S3Result<Document> {

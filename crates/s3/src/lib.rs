@@ -15,6 +15,8 @@
 mod acl;
 mod auth;
 mod body;
+#[cfg(test)]
+mod broken;
 mod bucket;
 mod chunks;
 mod conditions;

@@ -3,22 +3,21 @@
 //! Headers that the router would judge otherwise than S3 does (ranges, conditions, the copy source, `Expires`) are taken out here and
 //! kept in [`Asked`]. This can be done only now: before, they are part of what was signed.
 
-use crate::auth::{Asked, RequestId};
+use crate::auth::{Asked, RequestId, presented, token};
 use crate::body::{faulty, whole};
 use crate::chunks::Faults;
 use crate::conditions;
 use crate::digest::{Claims, digest};
-use crate::errors::{About, denied, error, internal, of};
+use crate::errors::{denied, error, internal};
 use crate::guard::pairs;
-use crate::host::Suffix;
+use crate::host::{Suffix, is_virtual};
 use crate::iam;
 use crate::owner::owner;
 use crate::pool::Pool;
-use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, EXPIRES, HOST, HeaderName, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, EXPIRES, HeaderName, HeaderValue};
 use hyper::http::Extensions;
 use hyper::{HeaderMap, Method, Uri};
 use mw_world::Store;
-use s3s::host::S3Host;
 use s3s::route::S3Route;
 use s3s::service::S3Service;
 use s3s::{Body, S3ErrorCode, S3Request, S3Response, S3Result};
@@ -30,9 +29,6 @@ const WHOLE_MAX: u64 = 16 << 20;
 
 /// What stands in for the copy source, so that the router sees that there is one.
 const SOURCE: HeaderValue = HeaderValue::from_static("source/source");
-
-/// Where a session token comes.
-const TOKEN: &str = "x-amz-security-token";
 
 /// Parameters that make a PUT of an object one of its properties.
 const SUBRESOURCES: [&str; 4] = ["acl", "tagging", "retention", "legal-hold"];
@@ -64,21 +60,14 @@ impl S3Route for Verified {
 
     async fn call(&self, request: S3Request<Body>) -> S3Result<S3Response<Body>> {
         let key = request.credentials.as_ref().ok_or_else(denied)?.access_key.clone();
-        let store = Arc::clone(&self.store);
         let source = request.extensions.get::<SocketAddr>().map(SocketAddr::ip);
         let token = token(&request.uri, &request.headers);
-        let principal = self.pool.run(move || {
-            if !store.token_fits(&key, token.as_deref()).map_err(|e| of(&e, About::World))? {
-                return Err(error(S3ErrorCode::InvalidToken, "The provided token is malformed or otherwise invalid."));
-            }
-            Ok(store.principal(&key).map_err(|e| of(&e, About::World))?.speaking_from(source))
-        });
-        let principal = principal.await?;
+        let principal = presented(&self.store, &self.pool, key, token, source).await?;
         let faults = request.extensions.get::<Faults>().cloned().unwrap_or_default();
         let id = request.extensions.get::<RequestId>().map_or_else(String::new, |id| id.0.clone());
         let query = pairs(request.uri.query().unwrap_or_default());
         let service = request.service.as_deref().unwrap_or("s3");
-        let place = if self.is_virtual(&request.headers) { "" } else { request.uri.path() };
+        let place = if is_virtual(self.suffix.as_ref(), &request.headers) { "" } else { request.uri.path() };
         if let Some(call) = iam::call_of(&request.method, place, request.uri.query(), &request.headers) {
             let asked = Asked {
                 principal,
@@ -142,27 +131,12 @@ impl Verified {
             return false;
         }
         let path = uri.path().trim_start_matches('/');
-        if self.is_virtual(headers) {
+        if is_virtual(self.suffix.as_ref(), headers) {
             !path.is_empty()
         } else {
             path.split_once('/').is_some_and(|(_, key)| !key.is_empty())
         }
     }
-
-    /// Whether the host names a bucket.
-    fn is_virtual(&self, headers: &HeaderMap) -> bool {
-        let host = headers.get(HOST).and_then(|h| h.to_str().ok()).unwrap_or_default();
-        self.suffix.as_ref().and_then(|s| s.parse_host_header(host).ok()).is_some_and(|h| h.bucket().is_some())
-    }
-}
-
-/// Returns the session token, from the header or from the query; there is one of them at most.
-fn token(uri: &Uri, headers: &HeaderMap) -> Option<String> {
-    let given = headers.get(TOKEN).and_then(|v| v.to_str().ok()).map(str::to_owned);
-    given.or_else(|| {
-        let query = pairs(uri.query().unwrap_or_default());
-        query.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(TOKEN)).map(|(_, value)| value)
-    })
 }
 
 /// A client that names the owner whom it expects would rather be refused than served by another.

@@ -3,7 +3,7 @@
 use super::*;
 use futures::StreamExt;
 
-fn run(body: &[u8], cut: usize, unsigned: bool, declared: u64) -> Result<Vec<u8>, Fault> {
+pub(crate) fn run(body: &[u8], cut: usize, unsigned: bool, declared: u64) -> Result<Vec<u8>, Fault> {
     let pieces: Vec<Result<Bytes, StdError>> = body.chunks(cut.max(1)).map(|c| Ok(Bytes::copy_from_slice(c))).collect();
     let blob = s3s::dto::StreamingBlob::wrap(futures::stream::iter(
         pieces.into_iter().map(|p| p.map_err(std::io::Error::other)),

@@ -28,7 +28,7 @@ fn one_credential_of_the_new_kind() {
     assert_eq!(code("/b/k", &[("authorization", "Bearer x")]), "InvalidArgument");
     assert_eq!(code("/b/k", &[("authorization", V4), ("authorization", V4)]), "InvalidArgument");
     assert_eq!(code("/b/k?X-Amz-Signature=1", &[("authorization", V4)]), "InvalidArgument");
-    assert_eq!(code("/b/k", &[("authorization", V4), ("x-amz-security-token", "t")]), "InvalidToken");
+    assert_eq!(code("/b/k", &[("authorization", V4), ("x-amz-security-token", "t")]), "AccessDenied");
 }
 
 #[test]

@@ -9,14 +9,14 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
 /// What the caller reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(crate) enum Dialect {
     Json,
     Xml,
 }
 
 impl Dialect {
     /// JSON is for those who ask for it by name.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
         let accept = headers.get(ACCEPT).and_then(|v| v.to_str().ok()).unwrap_or_default();
         if accept.contains("application/json") { Self::Json } else { Self::Xml }
     }
@@ -66,7 +66,11 @@ impl Answer<'_> {
     pub(super) fn error(&self, error: &S3Error) -> S3Response<Body> {
         let status =
             error.status_code().or_else(|| error.code().status_code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let (code, message) = (error.code().as_str(), error.message().unwrap_or("The request was refused."));
+        self.refusal(status, error.code().as_str(), error.message().unwrap_or("The request was refused."))
+    }
+
+    /// Writes an error that is known by its parts.
+    pub(super) fn refusal(&self, status: StatusCode, code: &str, message: &str) -> S3Response<Body> {
         match self.dialect {
             Dialect::Json => self.json(status, &json!({"Code": code, "Message": message, "RequestId": self.id})),
             Dialect::Xml => self.response(status, "text/xml", error_xml(status, code, message, self.id)),

@@ -7,7 +7,7 @@ use s3s::{Body, S3Result};
 use serde::de::DeserializeOwned;
 
 /// The largest form, in bytes: a policy of AWS has at most 6,144 characters, each of which may be escaped.
-const MAX: u64 = 256 << 10;
+pub(super) const MAX: u64 = 256 << 10;
 
 /// The parameters of a call.
 #[derive(Debug, Default)]

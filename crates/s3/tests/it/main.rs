@@ -13,6 +13,7 @@ mod keys;
 mod list;
 mod multipart;
 mod objects;
+mod operations;
 mod scope;
 mod streaming;
 mod versions;

@@ -9,6 +9,10 @@ mod client;
 #[path = "../it/house.rs"]
 mod house;
 mod iam;
+mod matrix;
+mod mutants;
 mod narrow;
+#[path = "../it/operations.rs"]
+mod operations;
 mod policies;
 mod sts;

@@ -1,4 +1,9 @@
+mod broken;
+mod vectors;
+
 use super::*;
+
+const S3: Taken<'static> = Taken { services: &["s3"], body: None };
 
 /// The key of the examples in the AWS reference.
 const ID: &str = "AKIAIOSFODNN7EXAMPLE";
@@ -67,7 +72,7 @@ fn signed(request: Request<'_>, payload: &str) -> HeaderMap {
 const GET: Request<'static> = Request { method: "GET", path: "/-/v1/worlds", query: "a=b%2Fc&limit=1" };
 
 fn check(request: Request<'_>, headers: &HeaderMap, now: u64) -> Result<Verified> {
-    verify(request, headers, now, |id| Ok((id == ID).then(|| SECRET.to_owned())))
+    verify(request, headers, now, S3, |id| Ok::<_, Error>((id == ID).then(|| SECRET.to_owned())))
 }
 
 #[test]
@@ -151,8 +156,8 @@ fn malformed_authorization_is_refused() {
 #[test]
 fn an_unknown_key_and_a_wrong_signature_look_alike() {
     let good = signed(GET, EMPTY);
-    let unknown = verify(GET, &good, NOW, |_| Ok(None)).unwrap_err();
-    let wrong = verify(GET, &good, NOW, |_| Ok(Some("other".to_owned()))).unwrap_err();
+    let unknown = verify(GET, &good, NOW, S3, |_| Ok::<_, Error>(None)).unwrap_err();
+    let wrong = verify(GET, &good, NOW, S3, |_| Ok::<_, Error>(Some("other".to_owned()))).unwrap_err();
     assert_eq!(unknown.to_string(), wrong.to_string());
 }
 

@@ -1,13 +1,14 @@
-//! AWS Signature Version 4 in the `Authorization` header, both ways: the server verifies, the command line signs.
+//! AWS Signature Version 4 in the `Authorization` header, both ways: a server verifies, a client signs. Performs no I/O.
 //!
 //! The rules are those of the AWS reference (*Create a signed AWS API request*) with the peculiarity of S3 that the path is
-//! encoded once. Service `s3`, any region. Invariants: what is not signed is not trusted (host, date and payload hash must be
+//! encoded once. Any region; which services are taken, the caller says. Invariants: what is not signed is not trusted (host, date and payload hash must be
 //! among the signed headers); the comparison takes constant time; an unknown key and a wrong signature give one answer.
 
-use crate::{Error, Result, uri, when};
+pub mod uri;
+
 use hmac::{Hmac, KeyInit, Mac};
 use hyper::HeaderMap;
-use mw_model::ErrorKind;
+use mw_model::{ErrorKind, when};
 use sha2::{Digest, Sha256};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
@@ -15,6 +16,35 @@ const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 pub const SKEW: i64 = 15 * 60;
 /// The payload hash of a body that is not signed.
 pub const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
+
+/// Why a request is not believed, or cannot be signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+}
+
+/// The result of this crate's calls.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    fn invalid(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Invalid, message: message.into() }
+    }
+
+    /// Returns what a caller can act on: `Denied` or `Invalid`.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
 
 /// A key and its secret.
 #[derive(Clone)]
@@ -78,10 +108,11 @@ pub struct Verified {
 }
 
 fn refused(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Denied, message)
+    Error { kind: ErrorKind::Denied, message: message.into() }
 }
 
-pub(crate) fn mac(key: &[u8], message: &[u8]) -> Hmac<Sha256> {
+/// Starts the HMAC-SHA256 of a message, to be compared in constant time.
+pub fn mac(key: &[u8], message: &[u8]) -> Hmac<Sha256> {
     // HMAC takes a key of any length, so that this cannot fail.
     let mut mac =
         Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| unreachable!("HMAC takes a key of any length"));
@@ -89,7 +120,8 @@ pub(crate) fn mac(key: &[u8], message: &[u8]) -> Hmac<Sha256> {
     mac
 }
 
-pub(crate) fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
+/// Returns the HMAC-SHA256 of a message.
+pub fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
     mac(key, message).finalize().into_bytes().to_vec()
 }
 
@@ -260,12 +292,35 @@ pub fn token(headers: &HeaderMap) -> Result<Option<&str>> {
 ///
 /// # Errors
 /// `Denied`, with one message for an unknown key and a wrong signature; whatever `secret` fails with.
-pub fn verify(
+pub fn verify<E: From<Error>>(
     request: Request<'_>,
     headers: &HeaderMap,
     now: u64,
-    secret: impl FnOnce(&str) -> Result<Option<String>>,
-) -> Result<Verified> {
+    taken: Taken<'_>,
+    secret: impl FnOnce(&str) -> Result<Option<String>, E>,
+) -> Result<Verified, E> {
+    let claim = claim(request, headers, now, taken)?;
+    let known = secret(claim.given.key)?;
+    Ok(claim.settle(known.as_deref())?)
+}
+
+/// What is taken of a request.
+#[derive(Debug, Clone, Copy)]
+pub struct Taken<'a> {
+    /// The services that a signature may be for.
+    pub services: &'a [&'a str],
+    /// The SHA-256 of the body in hexadecimal, for services whose clients do not send it; without it, they must.
+    pub body: Option<&'a str>,
+}
+
+/// A request that is well formed, before its signature is looked at.
+struct Claim<'a> {
+    given: Authorization<'a>,
+    payload: &'a str,
+    text: String,
+}
+
+fn claim<'a>(request: Request<'_>, headers: &'a HeaderMap, now: u64, taken: Taken<'a>) -> Result<Claim<'a>> {
     let value = header(headers, "authorization")?.ok_or_else(|| {
         refused("the request is not signed; sign it with AWS Signature Version 4 in the Authorization header")
     })?;
@@ -277,10 +332,11 @@ pub fn verify(
             "the Authorization header is malformed; send AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…",
         )
     })?;
-    if given.scope.service != "s3" {
+    if !taken.services.contains(&given.scope.service) {
         return Err(refused(format!(
-            "the credential scope names the service {:?}; sign for \"s3\"",
-            given.scope.service
+            "the credential scope names the service {:?}; sign for {:?}",
+            given.scope.service,
+            taken.services.join(" or ")
         )));
     }
     let time = header(headers, "x-amz-date")?.ok_or_else(|| refused("the header x-amz-date is missing"))?;
@@ -291,10 +347,11 @@ pub fn verify(
     if at.abs_diff((now / 1_000_000_000) as i64) > SKEW.unsigned_abs() {
         return Err(refused(format!("the request is dated {time}, more than 15 minutes off; set the clock")));
     }
-    let payload = header(headers, "x-amz-content-sha256")?
-        .ok_or_else(|| refused("the header x-amz-content-sha256 is missing"))?;
+    let sent = header(headers, "x-amz-content-sha256")?;
+    let payload = sent.or(taken.body).ok_or_else(|| refused("the header x-amz-content-sha256 is missing"))?;
     for needed in ["host", "x-amz-date", "x-amz-content-sha256"] {
-        if !given.signed.contains(&needed) {
+        let absent = needed == "x-amz-content-sha256" && sent.is_none();
+        if !absent && !given.signed.contains(&needed) {
             return Err(refused(format!("the header {needed} is not signed")));
         }
     }
@@ -311,17 +368,27 @@ pub fn verify(
         })
         .collect::<Result<_>>()?;
     let text = string_to_sign(time, &given.scope, &canonical(request, &signed, payload)?);
-    let known = secret(given.key)?;
-    // An unknown key is checked against a made-up secret, so that it takes as long as a wrong signature.
-    let key = given.scope.key(known.as_deref().unwrap_or("unknown"));
-    let signature = hex::decode(given.signature).unwrap_or_default();
-    let matches = mac(&key, text.as_bytes()).verify_slice(&signature).is_ok();
-    if !matches || known.is_none() {
-        return Err(refused(
-            "the signature does not verify, or its key is unknown, expired or deleted; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-        ));
+    Ok(Claim { given, payload, text })
+}
+
+impl Claim<'_> {
+    fn settle(&self, known: Option<&str>) -> Result<Verified> {
+        // An unknown key is checked against a made-up secret, so that it takes as long as a wrong signature.
+        let key = self.given.scope.key(known.unwrap_or("unknown"));
+        let signature = hex::decode(self.given.signature).unwrap_or_default();
+        let matches = mac(&key, self.text.as_bytes()).verify_slice(&signature).is_ok();
+        if !matches || known.is_none() {
+            return Err(refused(
+                "the signature does not verify, or its key is unknown, expired or deleted; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+            ));
+        }
+        Ok(Verified { key: self.given.key.to_owned(), payload: parse_payload(self.payload)? })
     }
-    Ok(Verified { key: given.key.to_owned(), payload: parse_payload(payload)? })
+}
+
+/// Returns the service that the credential scope of an `Authorization` header names; none when the header is malformed.
+pub fn service_of(authorization: &str) -> Option<&str> {
+    Some(parse(authorization)?.scope.service)
 }
 
 fn parse_payload(text: &str) -> Result<Payload> {
