@@ -100,6 +100,9 @@ fn flip(text: &str, dice: &mut Dice) -> String {
     // One letter or digit becomes another: never a byte that would be taken for the same, or for a separator.
     let places: Vec<usize> =
         text.bytes().enumerate().filter(|(_, b)| b.is_ascii_alphanumeric()).map(|(at, _)| at).collect();
+    if places.is_empty() {
+        return format!("{text}x");
+    }
     let mut bytes = text.as_bytes().to_vec();
     let at = places[dice.below(places.len())];
     let letters = b"abcdefghijklmnopqrstuvwxyz0123456789";
