@@ -111,6 +111,12 @@ impl From<mw_http::Error> for Failure {
     }
 }
 
+impl From<mw_http::sigv4::Error> for Failure {
+    fn from(error: mw_http::sigv4::Error) -> Self {
+        Self::Kind(error.kind(), error.to_string())
+    }
+}
+
 impl From<mw_world::Error> for Failure {
     fn from(error: mw_world::Error) -> Self {
         Self::Kind(error.kind(), error.to_string())

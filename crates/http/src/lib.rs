@@ -26,7 +26,6 @@ pub mod route;
 pub mod schema;
 pub mod types;
 mod verbs;
-pub use mw_model::when;
 pub use mw_sigv4::{self as sigv4, uri};
 
 pub use body::Body;
