@@ -62,7 +62,7 @@ impl Mcp {
         let mut content: Body = content.map_err(Into::into).boxed_unsync();
         let document = body::collect(&mut content, mw_mcp::door::MAX_REQUEST).await.map_err(judged)?;
         if let Some(payload) = payload {
-            payload.check(&document).map_err(judged)?;
+            payload.check(&document).map_err(|e| judged(e.into()))?;
         }
         let (store, share, base) = (self.store.clone(), self.share.clone(), self.base(&parts));
         let bound = tokio::task::spawn_blocking(move || Bound::new(store, who, world.as_deref(), base, share)).await;
