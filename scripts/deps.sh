@@ -127,10 +127,10 @@ if [ ! -e "$stamp" ]; then
     fi
 fi
 
-# The public suites of tests/real/suites.sh. They take long to build and nothing else needs them, so they are built once.
+# The public suites of tests/real/suites.sh, when MW_SUITES is set: they take long to build, and nothing else needs them. Built once.
 E2E=0.14.1
 suites="$venv/suites-$E2E-$(cksum tests/suites/Cargo.lock tests/suites/src/main.rs 2>/dev/null | cksum | cut -d' ' -f1)"
-if [ "${1:-}" != demo ] && [ ! -e "$suites" ] && [ -d "$venv" ]; then
+if [ -n "${MW_SUITES:-}" ] && [ "${1:-}" != demo ] && [ ! -e "$suites" ] && [ -d "$venv" ]; then
     echo "deps: building the public S3 suites s3s-e2e $E2E and object_store in $venv"
     if CARGO_TARGET_DIR="$venv/build" cargo install -q --locked --root "$venv" "s3s-e2e@=$E2E" &&
         CARGO_TARGET_DIR="$venv/build" cargo install -q --locked --force --root "$venv" --path tests/suites; then
