@@ -8,6 +8,7 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export MW := $(TARGET)/debug/mw
 export MW_VENV := $(TARGET)/venv
 export MW_TOOLS := $(TARGET)/tools
+export MW_NPM := $(TARGET)/npm
 export PATH := $(MW_VENV)/bin:$(PATH)
 
 .PHONY: help deps build fmt lint layers unit real test demo bench bench-fs soak crash conformance

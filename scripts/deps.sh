@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests use, where it is missing: system packages, cargo-nextest, and the S3 clients for Python in a folder of
-# their own under the build directory. Says nothing and takes no time when nothing is missing.
+# Installs what the tests use, where it is missing: system packages, cargo-nextest, and the S3 clients for Python and for Node.js, each in
+# a folder of their own under the build directory. Says nothing and takes no time when nothing is missing.
 #
 # With CI=true a package that cannot be installed is an error; elsewhere it is a warning, and the tests that need it are skipped.
 set -uo pipefail
@@ -12,7 +12,15 @@ PJDFSTEST=0.2.2
 FSX=0.3.2
 tools=${MW_TOOLS:-${CARGO_TARGET_DIR:-target}/tools}
 MCP=2.3.0
+TIGRIS_BOTO3=0.8.0
+MINIO=7.2.20
+TIGRIS_CLI=3.4.3
+TIGRIS_STORAGE=3.21.0
+STORAGESDK=0.5.0
+STORAGESDK_ADAPTERS=0.10.0
+AWS_JS=3.1169.0
 venv=${MW_VENV:-${CARGO_TARGET_DIR:-target}/venv}
+npm=${MW_NPM:-$(dirname "$venv")/npm}
 failed=0
 
 cannot() {
@@ -26,6 +34,7 @@ bwrap bubblewrap
 fusermount3 fuse3
 rclone rclone
 s3cmd s3cmd
+restic restic
 sqlite3 sqlite3
 nfs-ls libnfs-utils
 rsync rsync
@@ -149,6 +158,38 @@ if [ -e "$venv/bin/pip" ] && [ ! -e "$stamp" ]; then
         touch "$stamp"
     else
         cannot "pip could not install mcp"
+    fi
+fi
+
+# What came later is added to what is there.
+stamp="$venv/installed-tigris-$TIGRIS_BOTO3-minio-$MINIO"
+if [ -e "$venv/bin/pip" ] && [ ! -e "$stamp" ]; then
+    echo "deps: installing tigris-boto3-ext $TIGRIS_BOTO3 and minio $MINIO in $venv"
+    if "$venv/bin/pip" install -q --disable-pip-version-check "tigris-boto3-ext==$TIGRIS_BOTO3" "minio==$MINIO" "boto3==$BOTO3"; then
+        touch "$stamp"
+    else
+        cannot "pip could not install tigris-boto3-ext and minio"
+    fi
+fi
+
+# No script of a package is run: they would write into the home directory.
+packages=(
+    "@tigrisdata/cli@$TIGRIS_CLI"
+    "@tigrisdata/storage@$TIGRIS_STORAGE"
+    "@storagesdk/core@$STORAGESDK"
+    "@storagesdk/adapters@$STORAGESDK_ADAPTERS"
+    "@aws-sdk/client-s3@$AWS_JS"
+    "@aws-sdk/s3-request-presigner@$AWS_JS"
+)
+stamp="$npm/installed-$TIGRIS_CLI-$TIGRIS_STORAGE-$STORAGESDK-$STORAGESDK_ADAPTERS-$AWS_JS"
+if [ ! -e "$stamp" ]; then
+    echo "deps: installing ${packages[*]} in $npm"
+    rm -rf "$npm"
+    mkdir -p "$npm" && echo '{"private":true}' >"$npm/package.json"
+    if npm install --prefix "$npm" --silent --no-audit --no-fund --no-update-notifier --ignore-scripts "${packages[@]}" >/dev/null; then
+        touch "$stamp"
+    else
+        cannot "npm could not install ${packages[*]}"
     fi
 fi
 

@@ -7,6 +7,7 @@ use crate::errors::{About, error, of};
 use crate::guard::pairs;
 use crate::pool::Pool;
 use hyper::{HeaderMap, Uri};
+use mw_model::Version;
 use mw_world::{Principal, Store};
 use s3s::auth::{S3Auth, SecretKey};
 use s3s::{S3ErrorCode, S3Request, S3Result, TrailingHeaders};
@@ -43,6 +44,8 @@ pub(crate) struct Asked {
     pub(crate) region: String,
     /// The headers as signed, with those that the router does not see.
     pub(crate) headers: HeaderMap,
+    /// The instant that is read, where a header names one; none: now.
+    pub(crate) at: Option<Version>,
     /// What the watch over the framing found.
     pub(crate) faults: Faults,
     /// The trailer, once the body was read.

@@ -262,7 +262,11 @@ pub(crate) async fn send(pool: &Pool, object: Arc<Object>, offset: u64, length: 
     Ok(StreamingBlob::wrap(pieces.into_stream()))
 }
 
-async fn read(pool: &Pool, object: Arc<Object>, offset: u64, length: u64) -> S3Result<Bytes> {
+/// Reads a piece of an object.
+///
+/// # Errors
+/// Those of the engine; `InternalError` when the object is shorter than it says.
+pub(crate) async fn read(pool: &Pool, object: Arc<Object>, offset: u64, length: u64) -> S3Result<Bytes> {
     pool.run(move || {
         let data = object.read(offset, length as usize).map_err(|e| of(&e, About::Key))?;
         if data.len() as u64 == length { Ok(data) } else { Err(internal(&"an object is shorter than it says")) }

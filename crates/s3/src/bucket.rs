@@ -4,8 +4,11 @@ use crate::auth::Asked;
 use crate::errors::{About, error, internal, of};
 use crate::meta::{stamp, tags_within};
 use crate::owner::{owner, owner_alone};
+use crate::vendor;
 use crate::verbs::Verbs;
-use mw_world::CreateOptions;
+use hyper::HeaderMap;
+use hyper::header::{HeaderName, HeaderValue};
+use mw_world::{CreateOptions, Session, WorldInfo};
 use s3s::dto::*;
 use s3s::{S3ErrorCode, S3Response, S3Result};
 use std::sync::Arc;
@@ -13,7 +16,7 @@ use std::sync::Arc;
 /// The regions that are left unsaid: the one that S3 never says, and the one that is no region.
 const UNSAID: [&str; 2] = ["us-east-1", "auto"];
 
-/// Lists the worlds that the key may read, and no others.
+/// Lists the worlds that the key may read, and no others; or, where a header names one, its snapshots.
 pub(crate) async fn list_buckets(
     verbs: &Verbs,
     asked: Arc<Asked>,
@@ -24,6 +27,9 @@ pub(crate) async fn list_buckets(
         Some(n @ 1..=10_000) => n as usize,
         Some(_) => return Err(error(S3ErrorCode::InvalidArgument, "max-buckets must be between 1 and 10000")),
     };
+    if let Some(bucket) = vendor::text(&asked.headers, vendor::SNAPSHOT)?.map(str::to_owned) {
+        return snapshots(verbs, &asked, &bucket, &input.continuation_token.unwrap_or_default(), limit).await;
+    }
     let (store, caller) = (Arc::clone(&verbs.store), Arc::clone(&asked));
     let worlds = verbs.pool.run(move || store.worlds(&caller.principal).map_err(|e| of(&e, About::World))).await?;
     let prefix = input.prefix.clone().unwrap_or_default();
@@ -40,6 +46,38 @@ pub(crate) async fn list_buckets(
         continuation_token: more,
         owner: Some(owner()),
         prefix: input.prefix,
+    }))
+}
+
+/// Lists the snapshots of a world, newest first, each as a bucket that is called by its version and its label.
+async fn snapshots(
+    verbs: &Verbs,
+    asked: &Arc<Asked>,
+    bucket: &str,
+    after: &str,
+    limit: usize,
+) -> S3Result<S3Response<ListBucketsOutput>> {
+    let before = match after {
+        "" => u64::MAX,
+        token => token.parse().map_err(|_| vendor::argument("The continuation token provided is incorrect"))?,
+    };
+    let found = verbs.within(asked, bucket, |s| s.snapshots().map_err(|e| of(&e, About::World))).await?;
+    let mut older = found.into_iter().rev().filter(|snapshot| snapshot.version.0 < before);
+    let mut last = None;
+    let shown = |snapshot: mw_world::Snapshot| {
+        last = Some(snapshot.version.to_string());
+        let name = match snapshot.label {
+            Some(label) => format!("{}; name={label}", snapshot.version),
+            None => snapshot.version.to_string(),
+        };
+        Bucket { creation_date: Some(stamp(snapshot.created)), name: Some(name), ..Bucket::default() }
+    };
+    let buckets: Vec<Bucket> = older.by_ref().take(limit).map(shown).collect();
+    Ok(S3Response::new(ListBucketsOutput {
+        buckets: Some(buckets),
+        continuation_token: older.next().and(last),
+        owner: Some(owner()),
+        prefix: None,
     }))
 }
 
@@ -66,11 +104,11 @@ pub(crate) async fn create_bucket(
             "Object ownership other than BucketOwnerEnforced is not implemented.",
         ));
     }
+    let options =
+        CreateOptions { versioned: vendor::flag(&asked.headers, vendor::ENABLE)?, ..CreateOptions::default() };
     verbs
         .pool
-        .run(move || {
-            store.create_world(&asked.principal, &name, &CreateOptions::default()).map_err(|e| of(&e, About::World))
-        })
+        .run(move || store.create_world(&asked.principal, &name, &options).map_err(|e| of(&e, About::World)))
         .await?;
     Ok(S3Response::new(CreateBucketOutput { location: Some(format!("/{}", input.bucket)) }))
 }
@@ -89,14 +127,43 @@ pub(crate) async fn delete_bucket(
     Ok(S3Response::new(DeleteBucketOutput::default()))
 }
 
-/// Says that a world is there.
+/// Whether a world has forks that the caller may know of.
+pub(crate) fn has_forks(session: &Session, info: &WorldInfo) -> S3Result<bool> {
+    if !info.has_forks || session.principal().is_root() {
+        return Ok(info.has_forks);
+    }
+    Ok(!session.forks().map_err(|e| of(&e, About::World))?.is_empty())
+}
+
+/// What HEAD says of a world beside that it is there.
+fn told(session: &Session) -> S3Result<HeaderMap> {
+    let info = session.info().map_err(|e| of(&e, About::World))?;
+    let mut headers = HeaderMap::new();
+    let mut tell = |name: &'static str, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    };
+    tell(vendor::ENABLE, if info.versioned { "true" } else { "false" });
+    if let Some(parent) = &info.parent {
+        tell(vendor::FORK_SOURCE, &parent.name);
+        tell(vendor::FORK_AT, &parent.version.to_string());
+    }
+    if has_forks(session, &info)? {
+        tell(vendor::IS_PARENT, "true");
+    }
+    Ok(headers)
+}
+
+/// Says that a world is there, and where it comes from.
 pub(crate) async fn head_bucket(
     verbs: &Verbs,
     asked: Arc<Asked>,
     input: HeadBucketInput,
 ) -> S3Result<S3Response<HeadBucketOutput>> {
-    verbs.within(&asked, &input.bucket, |_| Ok(())).await?;
-    Ok(S3Response::new(HeadBucketOutput { bucket_region: Some(asked.region.clone()), ..HeadBucketOutput::default() }))
+    let headers = verbs.within(&asked, &input.bucket, |session| told(&session)).await?;
+    let output = HeadBucketOutput { bucket_region: Some(asked.region.clone()), ..HeadBucketOutput::default() };
+    Ok(S3Response::with_headers(output, headers))
 }
 
 /// Names the region that the caller signed for: every region is this one.

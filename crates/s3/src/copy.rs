@@ -9,9 +9,11 @@ use crate::errors::{About, error, of, precondition};
 use crate::meta::{etag, of_request, stamp, sums_typed};
 use crate::names::key_of;
 use crate::source::Source;
+use crate::vendor;
 use crate::verbs::Verbs;
 use crate::versions::{id_of, info};
-use mw_world::{CopyOptions, ObjectInfo, ObjectMeta, Session, VersionId};
+use mw_model::Version;
+use mw_world::{At, CopyOptions, ObjectInfo, ObjectMeta, RenameOptions, Session, VersionId};
 use s3s::dto::*;
 use s3s::{S3ErrorCode, S3Response, S3Result};
 use std::sync::Arc;
@@ -34,7 +36,16 @@ pub(crate) struct From {
 pub(crate) fn both(verbs: &Verbs, asked: &Asked, bucket: &str, source: &Source) -> S3Result<(Session, From)> {
     let to = verbs.session(asked, bucket, None)?;
     let (session, version) = verbs.versioned(asked, &source.bucket, source.version.as_deref())?;
+    let session = match instant(asked, source)? {
+        None => session,
+        Some(then) => session.at(&At::Version(then)).map_err(|e| of(&e, About::Version))?,
+    };
     Ok((to, From { session, version }))
+}
+
+/// Reads the instant of the source's world that a header names. A version of the object named beside it decides alone.
+fn instant(asked: &Asked, source: &Source) -> S3Result<Option<Version>> {
+    Ok(vendor::version(&asked.headers, vendor::VERSION)?.filter(|_| source.version.is_none()))
 }
 
 /// A condition on the source that does not hold is always a failed precondition (AWS, CopyObject).
@@ -60,10 +71,14 @@ pub(crate) async fn copy_object(
 ) -> S3Result<S3Response<CopyObjectOutput>> {
     let source = source(&asked)?;
     let key = key_of(&input.key)?;
+    if vendor::flag(&asked.headers, vendor::RENAME)? {
+        return rename(verbs, asked, &input, source, key).await;
+    }
     let replace = directive(input.metadata_directive.as_ref().map(MetadataDirective::as_str))?;
     let replace_tags = directive(input.tagging_directive.as_ref().map(TaggingDirective::as_str))?;
     let meta = of_request(&asked, input.metadata)?;
-    let itself = source.bucket == input.bucket && source.key == key && source.version.is_none();
+    let then = source.version.is_some() || instant(&asked, &source)?.is_some();
+    let itself = source.bucket == input.bucket && source.key == key && !then;
     if itself && !replace && !replace_tags && meta.storage_class.is_none() {
         return Err(error(
             S3ErrorCode::InvalidRequest,
@@ -104,6 +119,54 @@ pub(crate) async fn copy_object(
     Ok(S3Response::new(CopyObjectOutput {
         copy_object_result: Some(result),
         copy_source_version_id: source_id,
+        version_id,
+        ..CopyObjectOutput::default()
+    }))
+}
+
+/// Gives an object another key of its world, in one change. It keeps all that it carries.
+async fn rename(
+    verbs: &Verbs,
+    asked: Arc<Asked>,
+    input: &CopyObjectInput,
+    source: Source,
+    key: bytes::Bytes,
+) -> S3Result<S3Response<CopyObjectOutput>> {
+    let refused = |why: &str| Err(error(S3ErrorCode::InvalidRequest, format!("A rename {why}; nothing was done.")));
+    let replaces = directive(input.metadata_directive.as_ref().map(MetadataDirective::as_str))?
+        || directive(input.tagging_directive.as_ref().map(TaggingDirective::as_str))?;
+    if replaces {
+        return refused("keeps the object's metadata and tags");
+    }
+    if source.version.is_some() || instant(&asked, &source)?.is_some() {
+        return refused("is of the object that is there now, not of a version");
+    }
+    let options = RenameOptions { source: read(&asked.headers, OF_SOURCE), conditions: read(&asked.headers, "") };
+    let (door, bucket) = (verbs.clone(), input.bucket.clone());
+    let (info, version_id) = verbs
+        .pool
+        .run(move || {
+            let (to, from) = both(&door, &asked, &bucket, &source)?;
+            if to.world_id() != from.session.world_id() {
+                return Err(error(
+                    S3ErrorCode::InvalidRequest,
+                    "A rename stays within one bucket; copy the object and delete the source.",
+                ));
+            }
+            // Conditions on the source are those of a copy: one that does not hold is a failed precondition.
+            source_holds(&asked, &from, &source)?;
+            let info = to.rename_object(&source.key, &key, &options).map_err(|e| of(&e, About::Key))?;
+            let id = id_of(&to, &info);
+            Ok((info, id))
+        })
+        .await?;
+    let result = CopyObjectResult {
+        e_tag: Some(etag(&info.etag)),
+        last_modified: Some(stamp(info.modified)),
+        ..CopyObjectResult::default()
+    };
+    Ok(S3Response::new(CopyObjectOutput {
+        copy_object_result: Some(result),
         version_id,
         ..CopyObjectOutput::default()
     }))

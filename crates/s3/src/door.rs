@@ -3,6 +3,7 @@
 use crate::auth::{Asked, RequestId, Secrets, presented, token};
 use crate::chunks::{Faults, Framing};
 use crate::cors::{self, Cross};
+use crate::dialect::{self, Manner};
 use crate::form;
 use crate::guard::{Framed, admit, pairs};
 use crate::host::{Suffix, is_virtual};
@@ -71,8 +72,8 @@ pub fn service(store: Arc<Store>, options: S3Options) -> S3Door {
     let verbs = Verbs { store: Arc::clone(&store), pool: pool.clone(), public_url: options.public_url };
     let router = build(S3ServiceBuilder::new(verbs.clone())).build();
     let mut verifier = build(S3ServiceBuilder::new(Nothing));
-    verifier.set_auth(Secrets { store: Arc::clone(&store), pool: pool.clone() });
-    verifier.set_route(Verified { store: Arc::clone(&store), pool, suffix: suffix.clone(), router });
+    verifier.set_auth(Secrets { store: Arc::clone(&store), pool });
+    verifier.set_route(Verified { verbs: verbs.clone(), suffix: suffix.clone(), router });
     S3Door { verifier: verifier.build(), store, verbs, suffix }
 }
 
@@ -80,8 +81,10 @@ impl S3Door {
     /// Answers one request. Never fails: what goes wrong is an S3 error in the answer.
     pub async fn call<B: Into<Body>>(&self, request: Request<B>) -> Response<Body> {
         let id = self.store.env().token(16).to_ascii_uppercase();
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let body: Body = body.into();
+        let manner = Manner::of(&parts, &id);
+        parts.extensions.insert(manner.clone());
         // Whoever expects to be asked for content may get the answer at once: when there is no content, or when it is refused unread.
         // One client (botocore) then misreads the next answer on the connection; on a new one it does not.
         let expects = parts.headers.contains_key(EXPECT);
@@ -98,7 +101,7 @@ impl S3Door {
             self.admitted(parts, body, call, &id).await
         };
         let answer = answer.unwrap_or_else(|error| error.to_http_response().unwrap_or_else(|_| failed()));
-        let mut answer = finish(answer, &id);
+        let mut answer = spoken(finish(answer, &id), &manner);
         if call.is_some() {
             answer = iam::translated(answer, dialect, &id);
         }
@@ -136,7 +139,7 @@ impl S3Door {
         let principal = presented(store, pool, key, token(&parts.uri, &parts.headers), source).await?;
         let query = pairs(parts.uri.query().unwrap_or_default());
         let (region, faults, trailer) = (String::new(), Faults::default(), None);
-        let asked = Asked { principal, region, headers: parts.headers, faults, trailer };
+        let asked = Asked { principal, at: None, region, headers: parts.headers, faults, trailer };
         let answer = iam::answer(store, pool, call, &query, &asked, id, Body::from(data)).await?;
         let mut response = Response::new(answer.output);
         *response.status_mut() = answer.status.unwrap_or_default();
@@ -191,6 +194,19 @@ fn finish(mut answer: Response<Body>, id: &str) -> Response<Body> {
             text.insert_str(end, &format!("{message}<RequestId>{id}</RequestId>"));
         }
         answer.headers_mut().remove(CONTENT_LENGTH);
+        *answer.body_mut() = Body::from(text);
+    }
+    answer
+}
+
+/// Turns an error into the dialect of whoever asked.
+fn spoken(mut answer: Response<Body>, manner: &Manner) -> Response<Body> {
+    let error = answer.status().is_client_error() || answer.status().is_server_error();
+    let xml = answer.headers().get(CONTENT_TYPE).is_some_and(|v| v == "application/xml");
+    if let Some(body) = answer.body().bytes().filter(|b| manner.json && error && xml && !b.is_empty()) {
+        let text = dialect::of_xml(&String::from_utf8_lossy(&body), &manner.id);
+        answer.headers_mut().remove(CONTENT_LENGTH);
+        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         *answer.body_mut() = Body::from(text);
     }
     answer

@@ -15,6 +15,8 @@ pub(crate) enum About {
     Key,
     /// A multipart upload.
     Upload,
+    /// An instant of a world, or a snapshot.
+    Version,
 }
 
 /// The text of every refusal, whatever was refused.
@@ -55,11 +57,13 @@ fn map(kind: ErrorKind, text: String, about: About) -> S3Error {
         ErrorKind::NotFound if text.starts_with("NoSuchVersion") => {
             error(S3ErrorCode::NoSuchVersion, "The specified version does not exist.")
         }
+        ErrorKind::NotFound if about == About::Version => error(S3ErrorCode::NoSuchVersion, text),
         ErrorKind::NotFound => missing(about),
         ErrorKind::AlreadyExists => match about {
-            About::World => error(
+            // A fork of an instant makes a bucket too.
+            About::World | About::Version => error(
                 S3ErrorCode::BucketAlreadyOwnedByYou,
-                "Your previous request to create the named bucket succeeded and you already own it.",
+                "The bucket already exists: your previous request to create it succeeded and you already own it.",
             ),
             About::Key | About::Upload => error(S3ErrorCode::OperationAborted, text),
         },
@@ -77,7 +81,7 @@ fn map(kind: ErrorKind, text: String, about: About) -> S3Error {
         ErrorKind::NoSpace => custom("InsufficientStorage", 507, "The store has no space left."),
         ErrorKind::Quota => custom("QuotaExceeded", 403, text),
         ErrorKind::ReadOnly => error(S3ErrorCode::MethodNotAllowed, text),
-        ErrorKind::Busy => error(S3ErrorCode::SlowDown, "Please reduce your request rate."),
+        ErrorKind::Busy => error(S3ErrorCode::SlowDown, "SlowDown: please reduce your request rate."),
         ErrorKind::Unsupported => error(S3ErrorCode::NotImplemented, text),
         ErrorKind::Deadline | ErrorKind::Cancelled => {
             error(S3ErrorCode::ServiceUnavailable, "The request was not completed. Please try again.")
@@ -96,6 +100,7 @@ pub(crate) fn missing(about: About) -> S3Error {
     match about {
         About::World => error(S3ErrorCode::NoSuchBucket, "NoSuchBucket: the specified bucket does not exist"),
         About::Key => error(S3ErrorCode::NoSuchKey, "The specified key does not exist."),
+        About::Version => error(S3ErrorCode::NoSuchVersion, "The specified version does not exist."),
         About::Upload => error(
             S3ErrorCode::NoSuchUpload,
             "The specified multipart upload does not exist. The upload ID might be invalid, or the multipart upload might have \
@@ -119,7 +124,7 @@ fn invalid(text: String, about: About) -> S3Error {
         }
         ("InvalidRequest", _) => error(S3ErrorCode::InvalidRequest, text),
         (_, About::World) => error(S3ErrorCode::InvalidBucketName, "The specified bucket is not valid."),
-        (_, About::Key | About::Upload) => error(S3ErrorCode::InvalidArgument, text),
+        (_, About::Key | About::Upload | About::Version) => error(S3ErrorCode::InvalidArgument, text),
     }
 }
 

@@ -101,6 +101,7 @@ pub(crate) async fn post(
     let principal = presented(&verbs.store, &verbs.pool, signed.key.to_owned(), token, source).await?;
     let asked = Arc::new(Asked {
         principal,
+        at: None,
         region: signed.region.to_owned(),
         headers: headers(&list)?,
         faults: Faults::default(),

@@ -1,11 +1,11 @@
 //! What is refused before a signature is even looked at.
 //!
 //! `s3s` verifies signatures; this file refuses the requests for which the question "who signed it?" would have two answers or
-//! where something that matters was not signed: old signatures, two credentials at once, headers that the signature leaves out,
-//! and vendor headers whose neglect would do something else than was asked for.
+//! where something that matters was not signed: old signatures, two credentials at once, headers that the signature leaves out.
 
 use crate::errors::{custom, error};
 use crate::names::unpercent;
+use crate::vendor::is_vendor;
 use hyper::HeaderMap;
 use hyper::http::request::Parts;
 use s3s::{S3Error, S3ErrorCode, S3Result};
@@ -16,9 +16,6 @@ const EXPIRES_MAX: u64 = 7 * 24 * 60 * 60;
 /// The query parameters of a presigned URL.
 const PRESIGNED: [&str; 6] =
     ["X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature", "X-Amz-Date", "X-Amz-SignedHeaders", "X-Amz-Expires"];
-
-/// Vendor headers that say where to place data; there is one place, so they may be neglected.
-const PLACEMENT: [&str; 4] = ["x-tigris-regions", "x-tigris-namespace", "x-tigris-consistent", "x-tigris-list-source"];
 
 /// Headers whose value the signature covers by other means than the list of signed headers, or that a proxy adds.
 const COVERED: [&str; 3] = ["x-amz-content-sha256", "x-amz-date", "x-amz-cf-id"];
@@ -94,7 +91,6 @@ pub(crate) fn admit(parts: &Parts) -> S3Result<Framed> {
         }
         everything_signed(headers, param("X-Amz-SignedHeaders").unwrap_or_default())?;
     }
-    vendor(headers)?;
     framing(headers)
 }
 
@@ -134,26 +130,15 @@ fn everything_signed(headers: &HeaderMap, signed: &str) -> S3Result<()> {
     if !covers("host") {
         return Err(error(S3ErrorCode::AccessDenied, "The host header must be among the signed headers."));
     }
-    let open = headers.keys().map(|n| n.as_str()).find(|name| {
-        (name.starts_with("x-amz-") || name.starts_with("x-tigris-")) && !COVERED.contains(name) && !covers(name)
-    });
+    let open = headers
+        .keys()
+        .map(|n| n.as_str())
+        .find(|name| (name.starts_with("x-amz-") || is_vendor(name)) && !COVERED.contains(name) && !covers(name));
     match open {
         None => Ok(()),
         Some(name) => Err(error(
             S3ErrorCode::AccessDenied,
             format!("There were headers present in the request which were not signed: {name}"),
-        )),
-    }
-}
-
-/// A header that would change what the request means is refused rather than neglected.
-fn vendor(headers: &HeaderMap) -> S3Result<()> {
-    let unknown = headers.keys().map(|n| n.as_str()).find(|n| n.starts_with("x-tigris-") && !PLACEMENT.contains(n));
-    match unknown {
-        None => Ok(()),
-        Some(name) => Err(error(
-            S3ErrorCode::NotImplemented,
-            format!("A header you provided implies functionality that is not implemented: {name}"),
         )),
     }
 }

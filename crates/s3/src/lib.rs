@@ -1,11 +1,12 @@
 //! The S3 door: buckets are worlds, keys are paths, and every verb is one call of a `Session`.
 //!
-//! A request passes four rooms, each of which knows only its own work:
+//! A request passes five rooms, each of which knows only its own work:
 //!
 //! 1. `guard` refuses what no later room should have to think about (SigV2, two credentials at once, unsigned vendor headers);
 //! 2. `s3s` verifies the signature, with the secrets of `auth` and nothing else configured: it authenticates and does not route;
 //! 3. `verified` resolves the principal, takes the conditional and range headers out and reads small bodies whole;
-//! 4. `s3s` again, without authentication, decodes the operation and calls `verbs`, one file per family.
+//! 4. what Tigris's clients ask for beside S3 (`vendor`: its headers; `dialect`: its errors) is done by `tigris`;
+//! 5. `s3s` again, without authentication, decodes the operation and calls `verbs`, one file per family.
 //!
 //! Calls of IAM and STS come by the same listener and the same verifier; `iam` answers them.
 //!
@@ -24,6 +25,7 @@ mod copy;
 mod copy_part;
 mod cors;
 mod delete;
+mod dialect;
 mod digest;
 mod door;
 mod errors;
@@ -38,12 +40,17 @@ mod multipart;
 mod names;
 mod owner;
 mod pool;
+mod presign;
 mod put;
 mod router;
 mod source;
 mod tags;
+mod target;
+mod tigris;
+mod vendor;
 mod verbs;
 mod verified;
 mod versions;
 
 pub use door::{S3Door, S3Options, service};
+pub use presign::{Presign, presign};

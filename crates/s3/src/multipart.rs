@@ -250,10 +250,7 @@ pub(crate) async fn complete_multipart_upload(
 }
 
 fn location(verbs: &Verbs, asked: &Asked, bucket: &str, key: &str) -> String {
-    let base = match &verbs.public_url {
-        Some(url) => url.trim_end_matches('/').to_owned(),
-        None => format!("http://{}", asked.header("host").unwrap_or("localhost")),
-    };
+    let base = verbs.base(asked);
     format!("{base}/{bucket}/{}", crate::names::percent(key))
 }
 

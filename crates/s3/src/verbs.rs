@@ -37,16 +37,33 @@ impl Verbs {
     /// The one refusal; `NoSuchBucket`; `InvalidArgument` for a version that cannot be one.
     pub(crate) fn session(&self, asked: &Asked, bucket: &str, version: Option<&str>) -> S3Result<Session> {
         let who = &asked.principal;
-        let session = match version {
-            None | Some("null") => self.store.session(who, bucket),
+        match version {
+            None | Some("null") => self.now_or_then(asked, bucket),
             Some(version) => {
                 // The key is asked about the world before the version is looked at.
                 self.store.session(who, bucket).map_err(|e| of(&e, About::World))?;
                 let version =
                     version.parse().map_err(|_| error(S3ErrorCode::InvalidArgument, "Invalid version id specified"))?;
-                self.store.session_at(who, bucket, At::Version(Version(version)))
+                let then = self.store.session_at(who, bucket, At::Version(Version(version)));
+                then.map_err(|e| of(&e, About::Version))
             }
-        };
-        session.map_err(|e| of(&e, About::World))
+        }
+    }
+
+    /// Opens a world as it is, or as it was at the instant that a header of the request names.
+    fn now_or_then(&self, asked: &Asked, bucket: &str) -> S3Result<Session> {
+        let session = self.store.session(&asked.principal, bucket).map_err(|e| of(&e, About::World))?;
+        match asked.at {
+            None => Ok(session),
+            Some(version) => session.at(&At::Version(version)).map_err(|e| of(&e, About::Version)),
+        }
+    }
+
+    /// Returns the address of the store as the client reaches it.
+    pub(crate) fn base(&self, asked: &Asked) -> String {
+        match &self.public_url {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None => format!("http://{}", asked.header("host").unwrap_or("localhost")),
+        }
     }
 }

@@ -7,17 +7,20 @@ use crate::auth::{Asked, RequestId, presented, token};
 use crate::body::{faulty, whole};
 use crate::chunks::Faults;
 use crate::conditions;
+use crate::dialect::Manner;
 use crate::digest::{Claims, digest};
 use crate::errors::{denied, error, internal};
 use crate::guard::pairs;
 use crate::host::{Suffix, is_virtual};
 use crate::iam;
 use crate::owner::owner;
-use crate::pool::Pool;
+use crate::target::Target;
+use crate::tigris::{self, Call};
+use crate::vendor::{self, Place};
+use crate::verbs::Verbs;
 use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, EXPIRES, HeaderName, HeaderValue};
 use hyper::http::Extensions;
 use hyper::{HeaderMap, Method, Uri};
-use mw_world::Store;
 use s3s::route::S3Route;
 use s3s::service::S3Service;
 use s3s::{Body, S3ErrorCode, S3Request, S3Response, S3Result};
@@ -38,8 +41,7 @@ const DOCUMENTS: [&str; 5] = ["delete", "tagging", "cors", "versioning", "acl"];
 
 /// Takes every verified request.
 pub(crate) struct Verified {
-    pub(crate) store: Arc<Store>,
-    pub(crate) pool: Pool,
+    pub(crate) verbs: Verbs,
     pub(crate) suffix: Option<Suffix>,
     /// The router, without authentication.
     pub(crate) router: S3Service,
@@ -62,7 +64,7 @@ impl S3Route for Verified {
         let key = request.credentials.as_ref().ok_or_else(denied)?.access_key.clone();
         let source = request.extensions.get::<SocketAddr>().map(SocketAddr::ip);
         let token = token(&request.uri, &request.headers);
-        let principal = presented(&self.store, &self.pool, key, token, source).await?;
+        let principal = presented(&self.verbs.store, &self.verbs.pool, key, token, source).await?;
         let faults = request.extensions.get::<Faults>().cloned().unwrap_or_default();
         let id = request.extensions.get::<RequestId>().map_or_else(String::new, |id| id.0.clone());
         let query = pairs(request.uri.query().unwrap_or_default());
@@ -71,12 +73,13 @@ impl S3Route for Verified {
         if let Some(call) = iam::call_of(&request.method, place, request.uri.query(), &request.headers) {
             let asked = Asked {
                 principal,
+                at: None,
                 region: String::new(),
                 headers: request.headers,
                 faults,
                 trailer: request.trailing_headers,
             };
-            return iam::answer(&self.store, &self.pool, call, &query, &asked, &id, request.input).await;
+            return iam::answer(&self.verbs.store, &self.verbs.pool, call, &query, &asked, &id, request.input).await;
         }
         if service != "s3" {
             return Err(error(
@@ -90,18 +93,28 @@ impl S3Route for Verified {
         }
         hoisted(&query, &mut headers);
         expected_owner(&headers)?;
-        let body = if self.is_content(&request.method, &request.uri, &headers, &query) {
+        let target = Target::of(&request.uri, &headers, self.suffix.as_ref());
+        target.aim(&request.method, &headers).check(&headers)?;
+        let manner = request.extensions.get::<Manner>().cloned().ok_or_else(denied)?;
+        let wish = tigris::wish(&request.method, &target, &headers, manner.json)?;
+        let body = if is_content(&request.method, &target) {
             request.input
         } else {
             small(request.input, &headers, &query, &faults).await?
         };
+        let reads = matches!(request.method, Method::GET | Method::HEAD);
         let asked = Asked {
             principal,
+            at: if reads { vendor::version(&headers, vendor::VERSION)? } else { None },
             region: request.region.map_or_else(|| "us-east-1".to_owned(), |r| r.as_str().to_owned()),
             headers: headers.clone(),
             faults,
             trailer: request.trailing_headers,
         };
+        let asked = Arc::new(asked);
+        if let Some(wish) = wish {
+            return tigris::grant(&self.verbs, wish, Call { asked, target, manner, body }).await;
+        }
         for name in conditions::NAMES.iter().map(|n| HeaderName::from_static(n)).chain([AUTHORIZATION, EXPIRES]) {
             headers.remove(name);
         }
@@ -112,7 +125,7 @@ impl S3Route for Verified {
         *plain.method_mut() = request.method;
         *plain.uri_mut() = without_signature(&request.uri)?;
         *plain.headers_mut() = headers;
-        plain.extensions_mut().insert(Arc::new(asked));
+        plain.extensions_mut().insert(asked);
         let answer = self.router.call(plain).await.map_err(|e| internal(&format!("{e:?}")))?;
         let (parts, body) = answer.into_parts();
         Ok(S3Response {
@@ -124,27 +137,19 @@ impl S3Route for Verified {
     }
 }
 
-impl Verified {
-    /// Whether the body is content to be streamed; every other body is small.
-    fn is_content(&self, method: &Method, uri: &Uri, headers: &HeaderMap, query: &[(String, String)]) -> bool {
-        if method != Method::PUT || query.iter().any(|(name, _)| SUBRESOURCES.contains(&name.as_str())) {
-            return false;
-        }
-        let path = uri.path().trim_start_matches('/');
-        if is_virtual(self.suffix.as_ref(), headers) {
-            !path.is_empty()
-        } else {
-            path.split_once('/').is_some_and(|(_, key)| !key.is_empty())
-        }
-    }
-}
-
 /// A client that names the owner whom it expects would rather be refused than served by another.
 fn expected_owner(headers: &HeaderMap) -> S3Result<()> {
     let ours = owner().id.unwrap_or_default();
     let names = ["x-amz-expected-bucket-owner", "x-amz-source-expected-bucket-owner"];
     let other = names.iter().filter_map(|name| headers.get(*name)).any(|value| value.as_bytes() != ours.as_bytes());
     if other { Err(denied()) } else { Ok(()) }
+}
+
+/// Whether the body is content to be streamed; every other body is small.
+fn is_content(method: &Method, target: &Target) -> bool {
+    method == Method::PUT
+        && target.place() == Place::Object
+        && !target.query.iter().any(|(name, _)| SUBRESOURCES.contains(&name.as_str()))
 }
 
 /// Reads a small body whole and checks what the client claims about it.

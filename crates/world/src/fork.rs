@@ -34,6 +34,8 @@ const MAX_LEAN: usize = 4;
 /// How a world is made.
 #[derive(Debug, Clone, Default)]
 pub struct CreateOptions {
+    /// Whether it answers S3 with version ids from its first object on.
+    pub versioned: bool,
     /// Makes a retried call give the same world.
     pub idempotency: Option<String>,
 }
@@ -103,7 +105,10 @@ impl Store {
         }
         let id = self.fresh_world();
         let now = Version(self.env.now());
-        let record = self.new_record(&name, who, now.0);
+        let mut record = self.new_record(&name, who, now.0);
+        if options.versioned {
+            record.versions = Versions { versioning: Versioning::Enabled, since: now };
+        }
         let (uid, gid) = self.options.owner;
         let top = Inode::new(FileType::Directory, 0o755, uid, gid, now);
         let changes = vec![(record::key(Ino::ROOT, Kind::Inode, &[]), Some(top.encode()))];
@@ -188,20 +193,23 @@ impl Store {
                 let (view, _) = self.view_of(world.id, &state, state.seq)?;
                 // The instant must still be retained when the fork is committed.
                 let kept = base.root_record(&view)?;
-                Some((state, view, kept))
+                Some((self.version_of(world, at)?, state, view, kept))
             }
             None => None,
         };
         let quiet = world.listeners.quiesce();
         let mut head = self.lock_settled(world)?;
         world.need_alive()?;
-        let (state, view, kept) = match past {
-            Some((state, view, kept)) => (state, view, Some(kept)),
-            None => (world.state_now(&head), world.view(), None),
+        let (point, state, view, kept) = match past {
+            Some((asked, state, view, kept)) => (asked, state, view, Some(kept)),
+            None => {
+                let view = world.view();
+                (view.time, world.state_now(&head), view, None)
+            }
         };
         let now = Version(self.env.now().max(state.time.0 + 1));
         let mut record = self.new_record(name, who, now.0);
-        record.parent = Some((world.id, world.record.read().name.clone(), state.time));
+        record.parent = Some((world.id, world.record.read().name.clone(), point));
         record.salt = world.salt.0;
         record.expires = options.ttl.map(|ttl| now.0.saturating_add(ttl.as_nanos() as u64));
         if !base.allows(Role::Admin) {
@@ -421,6 +429,28 @@ impl Session {
         self.store.submit_for(&self.world, Some(&self.who), batch, Durability::Durable)?.wait()?;
         *record = kept;
         Ok(())
+    }
+
+    /// Returns the names of the world's own forks that the key may read, in order.
+    ///
+    /// # Errors
+    /// The metadata store failed.
+    pub fn forks(&self) -> Result<Vec<String>> {
+        self.need(Role::Reader)?;
+        let (start, end) = layout::all_of(Tag::Child, self.world.id);
+        let mut names = Vec::new();
+        for (key, _) in self.store.meta.scan(&start, &end, usize::MAX, Order::Up)? {
+            let id = WorldId(layout::number(&key));
+            // A fork that is being deleted has no name any more.
+            if let Some(record) = self.store.record_of(id)?
+                && self.who.touches(&Place { world: id, name: &record.name, owner: &record.owner })
+                && self.store.meta.get(&layout::of(Tag::Alive, id))?.is_some()
+            {
+                names.push(record.name);
+            }
+        }
+        names.sort();
+        Ok(names)
     }
 
     /// Returns what the world is.

@@ -78,7 +78,8 @@ pub use merge::{Combine, Conflict, ConflictKind, Policy, Side};
 pub use object::{Checksum, ChecksumAlgorithm, ObjectInfo, ObjectMeta};
 pub use objects::{
     Conditions, CopyOptions, Deleted, ListRequest, Listed, ListedVersion, Listing, Marker, Object, PartCopy, PartInfo,
-    PartSaid, PutOptions, Staged, UploadInfo, UploadOptions, Versioned, VersionsListing, VersionsRequest,
+    PartSaid, PutOptions, RenameOptions, Staged, UploadInfo, UploadOptions, Versioned, VersionsListing,
+    VersionsRequest,
 };
 pub use policies::PolicyInfo;
 pub use power::Verbs;
@@ -92,5 +93,5 @@ pub use store::{Options, Secret, Store};
 pub use sweep::Swept;
 pub use temporary::{Bounds, Temporary};
 pub use time::At;
-pub use usage::{Status, Usage};
+pub use usage::{Estimate, Status, Usage};
 pub use versioning::{VersionId, Versioning};

@@ -5,7 +5,7 @@
 //!
 //! - `conditions`: what must hold; `versions`: versions of objects;
 //! - `find`: keys to inodes; `stage`: content on its way in; `place`: an object put into the namespace;
-//! - `put`, `read`, `delete`, `list`, `copy`, `tags`: the verbs; `walk`: keys in byte order; `lend`: another world's bytes;
+//! - `put`, `read`, `delete`, `list`, `copy`, `rename`, `tags`: the verbs; `walk`: keys in byte order; `lend`: another world's bytes;
 //! - `upload`, `parts`, `complete`: multipart uploads.
 
 mod complete;
@@ -19,6 +19,7 @@ mod parts;
 mod place;
 mod put;
 mod read;
+mod rename;
 mod stage;
 mod tags;
 mod upload;
@@ -31,6 +32,7 @@ pub use list::{ListRequest, Listed, Listing};
 pub use parts::{PartCopy, PartInfo, PartSaid};
 pub use put::PutOptions;
 pub use read::Object;
+pub use rename::RenameOptions;
 pub use stage::Staged;
 pub use upload::{UploadInfo, UploadOptions};
 pub use versions::{Deleted, ListedVersion, Marker, Versioned, VersionsListing, VersionsRequest};

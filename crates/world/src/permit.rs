@@ -65,6 +65,11 @@ impl Session {
         self.decided(action, Some(key), None)
     }
 
+    /// Returns whether the principal may put an object under a key.
+    pub fn allows_put(&self, key: &[u8]) -> bool {
+        self.at.is_none() && self.may(Action::PutObject, key).is_ok()
+    }
+
     /// Refuses a principal that may delete nothing, whatever the key; each key is then asked about.
     pub(crate) fn may_delete(&self) -> Result<Permit> {
         if self.limited { Ok(Permit(())) } else { self.may(Action::DeleteObject, b"") }

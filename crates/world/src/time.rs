@@ -114,10 +114,7 @@ impl Store {
 
     /// Returns the state of a world at an instant.
     pub(crate) fn state_at(&self, world: &World, at: &At) -> Result<State> {
-        let version = match at {
-            At::Version(version) => *version,
-            At::Label(label) => self.labelled(world, label)?,
-        };
+        let version = self.version_of(world, at)?;
         if let Some(bytes) = self.meta.get(&layout::snapshot(world.id, version))? {
             return Ok(SnapshotRecord::decode(&bytes)?.state);
         }
@@ -139,6 +136,14 @@ impl Store {
         }
         let seq = self.seq_at(world, version)?;
         self.state_upto(world, seq)
+    }
+
+    /// Returns the version that an instant names.
+    pub(crate) fn version_of(&self, world: &World, at: &At) -> Result<Version> {
+        match at {
+            At::Version(version) => Ok(*version),
+            At::Label(label) => self.labelled(world, label),
+        }
     }
 
     /// Returns the state of a world after its entry `seq`.

@@ -28,6 +28,20 @@ pub struct Usage {
     pub own: u64,
 }
 
+/// What a world holds, roughly.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// What S3 lists.
+    pub objects: u64,
+    /// Bytes of content.
+    pub bytes: u64,
+}
+
+/// A world of at most so many records is counted; of a larger one the tree tells how much there was at its last fold.
+const COUNTED: u64 = 20_000;
+/// The records of an object: inode, object, entry, parent, and one extent.
+const RECORDS: u64 = 5;
+
 /// What the store holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Status {
@@ -85,6 +99,24 @@ impl Session {
             usage.own += mw_segments::SegmentId(layout::number(&key)).size();
         }
         Ok(usage)
+    }
+}
+
+impl Session {
+    /// Says how much the world holds: exactly while it is small, else by what the tree knows of itself. Costs little in either case.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn estimate(&self) -> Result<Estimate> {
+        self.need(Role::Reader)?;
+        let view = self.view();
+        let overlays = view.overlay.len() + view.frozen.as_ref().map_or(0, |frozen| frozen.len());
+        let records = view.root.entries() + overlays as u64;
+        if records > COUNTED {
+            return Ok(Estimate { objects: records / RECORDS, bytes: view.root.weight() });
+        }
+        let usage = self.du()?;
+        Ok(Estimate { objects: usage.objects, bytes: usage.bytes })
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) fn create(
     new: &types::NewWorld,
     idempotency: Option<String>,
 ) -> Result<Reply> {
-    let info = inner.store.create_world(who, &new.name, &CreateOptions { idempotency })?;
+    let info = inner.store.create_world(who, &new.name, &CreateOptions { idempotency, ..CreateOptions::default() })?;
     Reply::with_status(StatusCode::CREATED, &convert::world(info))
 }
 

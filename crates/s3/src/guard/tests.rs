@@ -54,9 +54,11 @@ fn presigned_urls() {
 fn unsigned_headers_and_vendor_headers() {
     assert_eq!(code("/b/k", &[("authorization", V4), ("x-amz-acl", "private")]), "AccessDenied");
     assert_eq!(code("/b/k", &[("authorization", &V4.replace("host;", ""))]), "AccessDenied");
-    let signed = V4.replace("host;", "host;x-tigris-snapshot;x-tigris-regions;");
-    assert_eq!(code("/b", &[("authorization", &signed), ("x-tigris-snapshot", "true")]), "NotImplemented");
-    assert_eq!(answer("/b", &[("authorization", &signed), ("x-tigris-regions", "fra")]), Ok(Framed::Plain));
+    for name in ["x-tigris-snapshot", "x-tigris-made-up", "tigris-force-delete"] {
+        assert_eq!(code("/b", &[("authorization", V4), (name, "true")]), "AccessDenied");
+        let signed = V4.replace("host;", &format!("host;{name};"));
+        assert_eq!(answer("/b", &[("authorization", &signed), (name, "true")]), Ok(Framed::Plain));
+    }
 }
 
 #[test]

@@ -16,4 +16,5 @@ mod objects;
 mod operations;
 mod scope;
 mod streaming;
+mod tigris;
 mod versions;

@@ -74,7 +74,7 @@ impl Session {
 }
 
 /// Reads what is to be copied.
-fn source(view: &View, from: &Session, key: &[u8], options: &CopyOptions) -> Result<NewObject> {
+pub(super) fn source(view: &View, from: &Session, key: &[u8], options: &CopyOptions) -> Result<NewObject> {
     let found = found(view, from.world.versions(), key, options.version)?;
     options.source.check(Some(&found.info(key)))?;
     let extents = match found.inode.kind {
