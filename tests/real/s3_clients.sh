@@ -59,6 +59,7 @@ echo 'über' >"$work/tree/dir with space/ünïcode & <co>"
 if python3 -c 'import boto3' 2>/dev/null; then
     echo boto3
     python3 "$here/s3_boto.py"
+    python3 "$here/s3_versions.py"
 else
     skipped+=(boto3)
 fi
