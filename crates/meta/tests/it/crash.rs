@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use mw_env::Env;
 use mw_meta::embedded::Options;
-use mw_meta::{Batch, Durability, Embedded, Meta, Order};
+use mw_meta::{Batch, Durability, Embedded, Expect, Meta, Order};
 use mw_sim::SimDisk;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -181,5 +181,36 @@ fn power_cut_among_threads() {
                 );
             }
         }
+    }
+}
+
+/// Writers that are faster than the tree: several tables wait for it when the process dies, each in a log file of its own.
+#[test]
+fn tables_that_wait_for_the_tree_survive_a_kill() {
+    for seed in 0..6 {
+        let disk = SimDisk::new(seed);
+        let options = Options { background: true, ..options() };
+        let store = Embedded::open_with(Arc::new(disk.clone()), Env::seeded(seed), options).unwrap();
+        let rounds = 400 + seed * 97;
+        for number in 0..rounds {
+            let mut batch = Batch::new();
+            // The same keys again and again, so that every table has another value of each.
+            batch.put(format!("k{}", number % 50), number.to_string()).put(format!("n{number}"), vec![1; 100]);
+            if number >= 50 {
+                batch.require(format!("k{}", number % 50), Expect::Value((number - 50).to_string().into()));
+            }
+            batch.require(format!("n{number}"), Expect::Absent);
+            store.submit(batch, Durability::Soon).unwrap();
+            let back = number.saturating_sub(30);
+            assert_eq!(store.get(format!("k{}", back % 50).as_bytes()).unwrap(), Some(back.to_string().into()));
+        }
+        let scanned = store.scan(b"n", b"o", usize::MAX, Order::Up).unwrap().len() as u64;
+        assert_eq!(scanned, rounds, "seed {seed}");
+        let found = open(&disk.kill()).unwrap();
+        for number in rounds - 50..rounds {
+            let value = found.get(format!("k{}", number % 50).as_bytes()).unwrap();
+            assert_eq!(value, Some(number.to_string().into()), "seed {seed}");
+        }
+        assert_eq!(found.scan(b"n", b"o", usize::MAX, Order::Up).unwrap().len() as u64, rounds, "seed {seed}");
     }
 }

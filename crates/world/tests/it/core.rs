@@ -2,7 +2,9 @@
 
 use crate::rig::{Rig, a, clean, content, file, names};
 use mw_model::{ErrorKind, FileType, Ino};
-use mw_world::{Allocate, At, ForkOptions, KeyRequest, LogQuery, RenameFlag, Role, SeekFor, SetAttr, WriteAt};
+use mw_world::{
+    Allocate, At, ForkOptions, KeyRequest, LogQuery, RenameFlag, Role, SeekFor, SetAttr, WriteAt, XattrFlag,
+};
 
 #[test]
 fn files_are_there_after_folds_and_restarts() {
@@ -286,5 +288,25 @@ fn checkpoint_cycles_of_any_number_lose_nothing() {
     assert!(w.snapshots().expect("listed").len() >= taken, "going back keeps all snapshots");
     assert_eq!(w.revert(At::Label("nosuch".into())).err().map(|e| e.kind()), Some(ErrorKind::NotFound));
     assert_eq!(content(&w, "n").as_deref(), Some(&b"25"[..]), "a failed restore changes nothing");
+    clean(&rig.store);
+}
+
+#[test]
+fn a_write_takes_a_capability_away() {
+    let rig = Rig::new();
+    let w = rig.create("base");
+    file(&w, "program", b"code");
+    let ino = w.resolve(b"program").unwrap().ino;
+    let (capability, other) = (b"security.capability", b"user.note");
+    let set = |name: &[u8]| w.set_xattr(ino, name, b"value", XattrFlag::Any).unwrap();
+    set(capability);
+    set(other);
+    // Reading, and nothing written, leave it.
+    w.read(ino, 0, 10).unwrap();
+    w.write(ino, WriteAt::Offset(0), b"").unwrap();
+    assert!(w.get_xattr(ino, capability).is_ok());
+    w.write(ino, WriteAt::End, b"more").unwrap();
+    assert_eq!(w.get_xattr(ino, capability).map_err(|e| e.kind()), Err(ErrorKind::NotFound));
+    assert!(w.get_xattr(ino, other).is_ok());
     clean(&rig.store);
 }
