@@ -87,7 +87,9 @@ mod tests {
         let together = Arc::new(Barrier::new(9));
         for _ in 0..8 {
             let together = together.clone();
-            aside.run(move || drop(together.wait()));
+            aside.run(move || {
+                together.wait();
+            });
         }
         together.wait();
         let (done, all) = (Arc::new(AtomicUsize::new(0)), Arc::new(Barrier::new(2)));

@@ -33,7 +33,11 @@ impl Piece {
     }
 
     fn may_go_on(&self) -> bool {
-        if self.direct { self.len >= MAX_PAGES } else { self.end() % PAGE == 0 || self.len >= u64::from(MAX_WRITE) }
+        if self.direct {
+            self.len >= MAX_PAGES
+        } else {
+            self.end().is_multiple_of(PAGE) || self.len >= u64::from(MAX_WRITE)
+        }
     }
 }
 

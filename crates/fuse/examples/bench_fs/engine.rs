@@ -28,7 +28,7 @@ pub fn measure(disk: &Path, files: usize) -> io::Result<()> {
     };
     time("untar: 5 verbs", files, &mut || {
         for n in 0..files {
-            if n % 16 == 0 {
+            if n.is_multiple_of(16) {
                 let dir = session.make(Ino::ROOT, format!("dir{n}").as_bytes(), &make(FileType::Directory))?;
                 dirs.push(dir.ino);
             }

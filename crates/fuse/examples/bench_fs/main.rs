@@ -5,6 +5,8 @@
 //! `--calls N`, `--large MIB`, `--beds a,b`, `--cases a,b`, `--disk DIR`, `--seed N`,
 //! `--threads N`; `--engine N` measures the verbs without a kernel.
 
+#![allow(clippy::disallowed_methods, reason = "a stopwatch and a file system for comparison, not a part of the store")]
+
 mod beds;
 mod cases;
 mod engine;

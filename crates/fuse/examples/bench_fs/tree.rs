@@ -39,7 +39,7 @@ impl Dice {
     fn len(&mut self) -> usize {
         let scale = 1 << (8 + self.roll() % 5);
         let len = scale + (self.roll() % scale) as usize as u64;
-        (if self.roll() % 64 == 0 { len * 8 } else { len }) as usize
+        (if self.roll().is_multiple_of(64) { len * 8 } else { len }) as usize
     }
 }
 
@@ -58,7 +58,7 @@ pub fn make(dir: &Path, files: usize, seed: u64) -> io::Result<Trees> {
     for n in 0..files {
         // Sixteen files a directory, and sixteen directories a directory.
         let at = tree.join(format!("part{:02x}/mod{:03x}", n / 256, n / 16));
-        if n % 16 == 0 {
+        if n.is_multiple_of(16) {
             std::fs::create_dir_all(&at)?;
         }
         let len = dice.len();
