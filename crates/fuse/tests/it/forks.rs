@@ -114,6 +114,7 @@ for i in range(1, 1 << 30):
 
 /// A program that wrote last up to the end of a page and does nothing since does not hold a fork up.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the real kernel keeps no other time")]
 fn an_idle_writer_holds_no_fork_up() {
     let Some(bed) = bed() else { return };
     let m = bed.mount("base", "m");
