@@ -6,6 +6,7 @@
 mod acl;
 mod attr;
 mod dir;
+mod hidden;
 mod io;
 mod make;
 mod open;
@@ -16,6 +17,7 @@ mod xattr;
 
 pub use attr::{SetAttr, SetTime, StatFs};
 pub use dir::{Dir, DirEntry};
+pub use hidden::{ESCAPE, escaped};
 pub use io::{Allocate, SeekFor, WriteAt, Written};
 pub use make::Make;
 pub use rename::RenameFlag;

@@ -67,7 +67,8 @@ pub use delete::Freed;
 pub use diff::{Change, DiffEntry, diff};
 pub use error::{Error, Result};
 pub use files::{
-    Allocate, Dir, DirEntry, Make, RenameFlag, SeekFor, SetAttr, SetTime, StatFs, WriteAt, Written, XattrFlag,
+    Allocate, Dir, DirEntry, ESCAPE, Make, RenameFlag, SeekFor, SetAttr, SetTime, StatFs, WriteAt, Written, XattrFlag,
+    escaped,
 };
 pub use fork::{CreateOptions, ForkOptions, Parent, WorldInfo};
 pub use fsck::Fsck;

@@ -145,6 +145,11 @@ impl Settings {
 }
 
 impl Store {
+    /// Returns the user and group that own what no mount made.
+    pub fn owner(&self) -> (u32, u32) {
+        self.options.owner
+    }
+
     /// Opens the store over its two engines, making it when they are empty.
     ///
     /// # Errors

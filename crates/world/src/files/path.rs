@@ -1,5 +1,6 @@
 //! Names and paths: what a name in a directory stands for, and where a path or key leads. No link is ever followed.
 
+use super::hidden::meant;
 use crate::error::{Error, Result};
 use crate::names::path_of;
 use crate::record::Entry;
@@ -9,7 +10,8 @@ use bytes::Bytes;
 use mw_model::name::{MAX_NAME, mountable};
 use mw_model::{Attr, ErrorKind, FileType, Ino};
 
-/// Finds what a mount shows under `name`: the directory, or else the other entry. Returns its raw name.
+/// Finds what a mount shows under `name`: the directory, or else the other entry, or else what only S3 can hold and `name` is
+/// another name for. Returns its raw name.
 pub(crate) fn find(view: &View, parent: Ino, name: &[u8]) -> Result<Option<(Bytes, Entry)>> {
     let mut raw = name.to_vec();
     raw.push(b'/');
@@ -17,7 +19,13 @@ pub(crate) fn find(view: &View, parent: Ino, name: &[u8]) -> Result<Option<(Byte
         return Ok(Some((raw.into(), entry)));
     }
     raw.pop();
-    Ok(view.entry(parent, &raw)?.map(|entry| (raw.into(), entry)))
+    if let Some(entry) = view.entry(parent, &raw)? {
+        return Ok(Some((raw.into(), entry)));
+    }
+    match meant(view, parent, name)? {
+        Some(name) => find(view, parent, &name),
+        None => Ok(None),
+    }
 }
 
 /// Refuses a name that a mount cannot make.

@@ -18,11 +18,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How far a run came.
-struct Told {
+#[derive(Default)]
+pub struct Told {
     /// How many events have returned.
-    done: usize,
+    pub done: usize,
     /// For every world, the event up to which it is durable: an index into the looks.
-    durable: BTreeMap<String, usize>,
+    pub durable: BTreeMap<String, usize>,
 }
 
 impl Told {
@@ -35,7 +36,14 @@ impl Told {
 }
 
 /// Runs a workload until its end, until the power is gone, or until the sync that fails in event `failing` is told of.
-fn run(work: &Work, disk: &SimDisk, env: &Env, told: &mut Told, upto: usize, failing: Option<usize>) -> Option<Life> {
+pub fn run(
+    work: &Work,
+    disk: &SimDisk,
+    env: &Env,
+    told: &mut Told,
+    upto: usize,
+    failing: Option<usize>,
+) -> Option<Life> {
     let mut life = Life::begin(disk, env, &work.options).ok()?;
     let mut versions = Versions::default();
     while told.done < upto {
@@ -69,7 +77,7 @@ fn run(work: &Work, disk: &SimDisk, env: &Env, told: &mut Told, upto: usize, fai
 }
 
 /// Checks what a crash left of every world, proves it whole, and goes on with it.
-fn check(work: &Work, disk: &SimDisk, env: &Env, told: &Told, killed: bool, context: &str) {
+pub fn check(work: &Work, disk: &SimDisk, env: &Env, told: &Told, killed: bool, context: &str) {
     let life = Life::begin(disk, env, &work.options).unwrap_or_else(|e| panic!("{context}: opening: {e}"));
     // The event under way may have happened or not; after a kill, everything that returned has.
     let last = (told.done + 1).min(work.looks.len() - 1);
@@ -156,7 +164,7 @@ fn cut_everywhere(work: &Work, stride: u64, lucks: u64) {
     loop {
         let (disk, env) = (SimDisk::new(step), Env::seeded(5));
         disk.fail_at(step);
-        let mut told = Told { done: 0, durable: BTreeMap::new() };
+        let mut told = Told::default();
         let life = run(work, &disk, &env, &mut told, work.events.len(), None);
         let held = life.is_some() && !disk.is_off();
         // The former life ends without a power to write with.
@@ -184,7 +192,7 @@ fn cut_everywhere(work: &Work, stride: u64, lucks: u64) {
 fn fail_a_sync_everywhere(work: &Work) {
     for failing in 0..work.events.len() {
         let (disk, env) = (SimDisk::new(failing as u64), Env::seeded(5));
-        let mut told = Told { done: 0, durable: BTreeMap::new() };
+        let mut told = Told::default();
         let life = run(work, &disk, &env, &mut told, work.events.len(), Some(failing));
         for luck in 0..3 {
             let context = format!("{}: a sync failed in or after event {failing}, luck {luck}", work.name);
@@ -199,7 +207,7 @@ fn fail_a_sync_everywhere(work: &Work) {
 fn kill_everywhere(work: &Work) {
     for upto in 0..=work.events.len() {
         let (disk, env) = (SimDisk::new(9), Env::seeded(5));
-        let mut told = Told { done: 0, durable: BTreeMap::new() };
+        let mut told = Told::default();
         let life = run(work, &disk, &env, &mut told, upto, None).expect("the power holds");
         let killed = disk.kill();
         disk.power_off();

@@ -125,7 +125,7 @@ fn made_durable(event: &Event, model: &Model) -> Vec<String> {
     }
 }
 
-fn on(world: &str, verb: Verb) -> Event {
+pub fn on(world: &str, verb: Verb) -> Event {
     Event::Do(Op::In { world: world.to_owned(), verb })
 }
 
@@ -133,11 +133,11 @@ fn put(world: &str, key: &str, tag: u8, len: u32) -> Event {
     on(world, Verb::Put { key: key.to_owned(), content: Content { tag, len }, content_type: None, if_absent: false })
 }
 
-fn create(world: &str, path: &str) -> Event {
+pub fn create(world: &str, path: &str) -> Event {
     on(world, Verb::Create { path: path.to_owned(), mode: 0o644 })
 }
 
-fn write(world: &str, path: &str, offset: u64, tag: u8, len: u32) -> Event {
+pub fn write(world: &str, path: &str, offset: u64, tag: u8, len: u32) -> Event {
     on(world, Verb::Write { path: path.to_owned(), offset, content: Content { tag, len } })
 }
 
@@ -145,7 +145,7 @@ fn fork(from: &str, to: &str) -> Event {
     Event::Do(Op::Fork { from: from.to_owned(), at: None, to: to.to_owned() })
 }
 
-fn new(world: &str) -> Event {
+pub fn new(world: &str) -> Event {
     Event::Do(Op::CreateWorld { world: world.to_owned() })
 }
 
@@ -157,7 +157,7 @@ fn snapshot(world: &str, name: &str) -> Event {
     Event::Do(Op::Snapshot { world: world.to_owned(), name: name.to_owned() })
 }
 
-fn sync(world: &str) -> Event {
+pub fn sync(world: &str) -> Event {
     Event::Sync(world.to_owned())
 }
 

@@ -4,6 +4,7 @@
 mod core;
 mod crash;
 mod crash_disk;
+mod crash_pairs;
 mod crash_work;
 mod faults;
 mod faults_list;
