@@ -21,11 +21,12 @@ use crate::errors::held;
 use crate::gate::{Gate, Pass, Passage};
 use crate::known::{Known, Opens};
 use crate::notify::{Kernel, Notice, Notices};
+use crate::owners::Owners;
 use crate::ticket::{Ticket, collect};
 use crate::unsynced::Unsynced;
 use crate::{attr, device};
 use fuser::{Errno, FileAttr};
-use mw_model::{Attr, Ino};
+use mw_model::{Attr, ErrorKind, Ino};
 use mw_world::{Session, Subscription};
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
@@ -40,6 +41,10 @@ pub(crate) const KEEP: Duration = Duration::from_secs(24 * 3600);
 /// The same for names, on a kernel that cannot expire all names at once (before Linux 6.16): promote, rebase and
 /// revert then take this long to be seen.
 const KEEP_OLD_KERNEL: Duration = Duration::from_secs(1);
+
+/// How often and how long an unmount waits for the last program to let go.
+const PATIENCE: usize = 20;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// An errno, or what was asked for.
 pub(crate) type Result<T> = std::result::Result<T, Errno>;
@@ -69,6 +74,7 @@ pub(crate) struct Door {
     kernel: OnceLock<Kernel>,
     names_expire: AtomicBool,
     pub(crate) unsynced: Unsynced,
+    pub(crate) owners: Owners,
     /// The process that waits for writes to end, 0 for none.
     pub(crate) barrier: AtomicU32,
     dirs: Mutex<HashMap<u64, Arc<OpenDir>>>,
@@ -82,7 +88,7 @@ pub(crate) struct Door {
 
 impl Door {
     /// Makes the state of a mount of `session` at `dir`.
-    pub(crate) fn new(session: Session, dir: PathBuf) -> Arc<Self> {
+    pub(crate) fn new(session: Session, dir: PathBuf, owners: Owners) -> Arc<Self> {
         let env = session.store().env().clone();
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
@@ -99,6 +105,7 @@ impl Door {
             kernel: OnceLock::new(),
             names_expire: AtomicBool::new(false),
             unsynced: Unsynced::new(env),
+            owners,
             barrier: AtomicU32::new(0),
             dirs: Mutex::default(),
             last_dir: AtomicU64::new(0),
@@ -223,7 +230,12 @@ impl Door {
     /// Counts that the kernel is about to be told of `attr` in `parent`, and returns what to tell it.
     pub(crate) fn introduce(&self, parent: u64, attr: &Attr) -> FileAttr {
         self.known.add(attr.ino.0, parent);
-        attr::file_attr(attr)
+        self.told(attr)
+    }
+
+    /// Returns what the kernel is told of `attr`.
+    pub(crate) fn told(&self, attr: &Attr) -> FileAttr {
+        attr::file_attr(&self.owners.shown(attr))
     }
 
     /// The kernel gives `lookups` of an inode back.
@@ -316,6 +328,16 @@ impl Door {
     pub(crate) fn unmount(&self) -> crate::Result<()> {
         if self.is_ended() || self.detached.load(Ordering::SeqCst) {
             return Ok(());
+        }
+        // A program that has just ended may not have let go yet, and somebody may be looking by.
+        for _ in 0..PATIENCE {
+            match device::unmount(&self.dir, false) {
+                Err(e) if e.kind() == ErrorKind::Busy => self.wait_end(Some(PAUSE)),
+                done => {
+                    self.detached.store(true, Ordering::SeqCst);
+                    return done.inspect_err(|_| self.detached.store(false, Ordering::SeqCst));
+                }
+            };
         }
         device::unmount(&self.dir, false)?;
         self.detached.store(true, Ordering::SeqCst);

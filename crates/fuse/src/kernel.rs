@@ -3,7 +3,7 @@
 //! One method a request, in the order of fuser's trait. Locks (`getlk`, `setlk`, `flock`) are not taken over: the kernel
 //! keeps them among the programs of this machine. `access` is never asked, because the kernel checks permissions itself.
 
-use crate::attr::{absent, file_attr, kind, kind_of_mode, set_time};
+use crate::attr::{absent, kind, kind_of_mode, set_time};
 use crate::door::{Door, New, Refuse, Resize, Write, Wrote};
 use crate::gate::Passage;
 use crate::pieces::{MAX_WRITE, Piece};
@@ -157,10 +157,17 @@ impl Filesystem for Requests {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let since = self.0.epochs.now();
+        // Another name for something: the kernel would not be told when that changes.
+        let keep = !name.as_bytes().starts_with(mw_world::ESCAPE);
         let lookup = |door: &Door| door.lookup(parent.0, name.as_bytes());
         self.0.ask(reply, lookup, |door, reply, found| match found {
-            Some(attr) => entry(door, reply, parent.0, since, &attr),
-            None => reply.entry(&door.keep_name(parent.0, since), &absent(), GENERATION),
+            Some(attr) if keep => entry(door, reply, parent.0, since, &attr),
+            Some(attr) => {
+                let told = door.introduce(parent.0, &attr);
+                reply.entry_with_ttls(&door.keep_attr(attr.ino.0, since), &Duration::ZERO, &told, GENERATION);
+            }
+            None if keep => reply.entry(&door.keep_name(parent.0, since), &absent(), GENERATION),
+            None => reply.entry(&Duration::ZERO, &absent(), GENERATION),
         });
     }
 
@@ -174,7 +181,7 @@ impl Filesystem for Requests {
             reply,
             |door| door.attr(ino.0),
             |door, reply, attr| {
-                reply.attr(&door.keep_attr(ino.0, since), &file_attr(&attr));
+                reply.attr(&door.keep_attr(ino.0, since), &door.told(&attr));
             },
         );
     }
@@ -200,6 +207,8 @@ impl Filesystem for Requests {
         let since = self.0.epochs.now();
         self.0.gate.ended(ino.0);
         let (atime, mtime) = (atime.map(set_time), mtime.map(set_time));
+        let owner = owner.map(|user| self.0.owners.user(user));
+        let group = group.map(|group| self.0.owners.group(group));
         let change = Resize { mode, owner, group, size, atime, mtime, uid: req.uid() };
         // The kernel holds page writing up while a file is cut; attributes alone it does not.
         let passage = if size.is_some() { Passage::Content } else { Passage::Name };
@@ -208,7 +217,7 @@ impl Filesystem for Requests {
             reply,
             move |door| door.set_attr(ino.0, &change),
             move |door, reply, attr| {
-                reply.attr(&door.keep_attr(ino.0, since), &file_attr(&attr));
+                reply.attr(&door.keep_attr(ino.0, since), &door.told(&attr));
             },
         );
     }
@@ -413,7 +422,7 @@ impl Filesystem for Requests {
                     let name = OsStr::from_bytes(&line.name);
                     if line.is_dot() {
                         // The kernel learns nothing from these two, and counts no look-up.
-                        let told = file_attr(attr);
+                        let told = door.told(attr);
                         return !reply.add(INodeNo(line.ino), line.offset, name, &Duration::ZERO, &told, GENERATION);
                     }
                     let told = door.introduce(ino.0, attr);

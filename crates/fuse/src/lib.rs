@@ -57,6 +57,7 @@ mod known;
 mod listener;
 mod mount;
 mod notify;
+mod owners;
 mod pieces;
 mod stale;
 mod ticket;

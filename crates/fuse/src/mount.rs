@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Requests;
 use crate::listener::Ear;
 use crate::notify::Kernel;
+use crate::owners::Owners;
 use crate::stale::{clear_stale, find, place};
 use fuser::{BackgroundSession, Config, SessionACL};
 use mw_model::{ErrorKind, Version};
@@ -31,6 +32,8 @@ pub struct MountOptions {
     pub allow_other: bool,
     /// The number of threads that answer requests; 0 means as many as there are processors, two to eight.
     pub threads: usize,
+    /// The user and group as whose things that of the store's owner are shown (and theirs as the owner's).
+    pub owner: Option<(u32, u32)>,
     /// The name in the list of mounts, after `manyworlds:`; empty means the world's.
     pub name: String,
 }
@@ -119,11 +122,12 @@ impl Ready {
         let origin = session.store().env().random() | 1;
         let session = session.with_origin(origin);
         let name = if options.name.is_empty() { session.name().as_str() } else { &options.name };
+        let owners = options.owner.map(|shown| Owners::new(session.store().owner(), shown)).unwrap_or_default();
         Self {
             source: format!("manyworlds:{name}"),
             read_only: options.read_only || session.version().is_some() || !session.allows(Role::Editor),
             allow_other: options.allow_other || rustix::process::geteuid().is_root(),
-            door: Door::new(session, dir.to_owned()),
+            door: Door::new(session, dir.to_owned(), owners),
             dir: dir.to_owned(),
             origin,
         }

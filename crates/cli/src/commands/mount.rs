@@ -20,6 +20,9 @@ pub struct Mount {
     /// Take no changes
     #[arg(long)]
     read_only: bool,
+    /// Show the files of the store's owner as this user's and group's
+    #[arg(long, value_name = "UID:GID", value_parser = owner)]
+    owner: Option<(u32, u32)>,
     /// Put it where another world or version is mounted now, in one step; programs keep what they have open
     #[arg(long)]
     switch: bool,
@@ -49,6 +52,11 @@ fn absolute(dir: &Path) -> Result<String> {
     full.into_os_string()
         .into_string()
         .map_err(|name| Failure::usage(format!("{} is not UTF-8; mount on another directory", name.display())))
+}
+
+fn owner(text: &str) -> std::result::Result<(u32, u32), String> {
+    let numbers = text.split_once(':').and_then(|(user, group)| Some((user.parse().ok()?, group.parse().ok()?)));
+    numbers.ok_or_else(|| "two numbers are needed, like 1000:1000".to_owned())
 }
 
 fn spot(text: &str) -> Result<Spot> {
@@ -84,8 +92,8 @@ impl Mount {
             // Anything else may be a dead mount, which the server clears away.
             Ok(_) | Err(_) => {}
         }
-        let (read_only, switch) = (self.read_only, self.switch);
-        let request = NewMount { world: spot.world, at: spot.at, dir: absolute(&dir)?, read_only, switch };
+        let (read_only, switch, owner) = (self.read_only, self.switch, self.owner);
+        let request = NewMount { world: spot.world, at: spot.at, dir: absolute(&dir)?, read_only, owner, switch };
         let mount: types::Mount = context.client()?.post("mounts", &request, None)?;
         context.out.show(&mount, |mount| format!("mounted {} on {}", mount.world, mount.dir));
         Ok(DONE)

@@ -27,6 +27,8 @@ struct Wish {
     at: Option<String>,
     #[serde(default)]
     read_only: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    owner: Option<(u32, u32)>,
     /// The key under which the mount acts.
     key: String,
 }
@@ -103,7 +105,7 @@ fn again(store: &Arc<Store>, path: &Path, wish: &Wish) -> Result<mw_fuse::Mount>
 }
 
 fn options(wish: &Wish) -> MountOptions {
-    MountOptions { read_only: wish.read_only || wish.at.is_some(), ..MountOptions::default() }
+    MountOptions { read_only: wish.read_only || wish.at.is_some(), owner: wish.owner, ..MountOptions::default() }
 }
 
 fn fuse(error: mw_fuse::Error) -> Error {
@@ -148,6 +150,7 @@ impl MountHost for MountTable {
             world: request.world.clone(),
             at: request.at.clone(),
             read_only: request.read_only,
+            owner: request.owner,
             key: session.principal().key_id().to_owned(),
         };
         let mut places = self.places.lock();

@@ -45,8 +45,8 @@ impl Door {
         let mut make = Make {
             kind: new.kind,
             mode: new.mode & 0o7777,
-            uid: new.uid,
-            gid: new.gid,
+            uid: self.owners.user(new.uid),
+            gid: self.owners.group(new.gid),
             rdev: new.rdev,
             target: new.target,
         };

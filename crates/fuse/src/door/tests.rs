@@ -10,7 +10,7 @@ fn door() -> Arc<Door> {
     let store = Store::open(meta, segments, Env::seeded(1), options).unwrap();
     let root = store.principal(&store.root_key().unwrap().id).unwrap();
     store.create_world(&root, "base", &CreateOptions::default()).unwrap();
-    Door::new(store.session(&root, "base").unwrap(), PathBuf::from("/nowhere"))
+    Door::new(store.session(&root, "base").unwrap(), PathBuf::from("/nowhere"), Owners::default())
 }
 
 #[test]

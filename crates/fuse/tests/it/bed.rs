@@ -19,15 +19,19 @@ pub struct Bed {
 
 /// Makes a bed, or says why not.
 pub fn bed() -> Option<Bed> {
+    bed_over(Arc::new(mw_segments::Memory::new()), Options::default().memory)
+}
+
+/// Makes a bed whose content is in `segments`, with caches of `memory` bytes.
+pub fn bed_over(segments: Arc<dyn mw_segments::Segments>, memory: usize) -> Option<Bed> {
     let can = std::fs::File::options().read(true).write(true).open("/dev/fuse").is_ok()
         && (rustix::process::geteuid().is_root() || Command::new("fusermount3").arg("-V").output().is_ok());
     if !missing(can, "/dev/fuse for reading and writing, and root or fusermount3") {
         return None;
     }
     let owner = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-    let options = Options { background: false, owner, ..Options::default() };
-    let (meta, segments) = (Arc::new(mw_meta::Memory::new()), Arc::new(mw_segments::Memory::new()));
-    let store = Store::open(meta, segments, Env::real(), options).unwrap();
+    let options = Options { background: false, owner, memory, ..Options::default() };
+    let store = Store::open(Arc::new(mw_meta::Memory::new()), segments, Env::real(), options).unwrap();
     let root = store.principal(&store.root_key().unwrap().id).unwrap();
     store.create_world(&root, "base", &CreateOptions::default()).unwrap();
     let shm = Path::new("/dev/shm");

@@ -1,12 +1,13 @@
 //! Content: append, mapped memory, holes, copies, open files without a name.
 
-use crate::bed::{Turns, bed, noise, python};
+use crate::bed::{Turns, bed, bed_over, noise, python};
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 fn append(paths: &[PathBuf], writers: usize, lines: usize) {
     std::thread::scope(|scope| {
@@ -245,4 +246,43 @@ fn sync_and_space() {
     let space = rustix::fs::statvfs(&m.at).unwrap();
     assert!(space.f_blocks > 0 && space.f_bavail > 0 && space.f_files > 0);
     assert_eq!(space.f_namemax, 255);
+}
+
+/// A block that does not verify is an I/O error of its file; the mount and everything else on it go on.
+#[test]
+fn a_corrupt_block_is_an_error_of_its_file() {
+    let disk = tempfile::tempdir().unwrap();
+    let local = Arc::new(mw_env::LocalDisk::new(disk.path()).unwrap());
+    let segments = mw_segments::Local::open(local, mw_env::Env::real()).unwrap();
+    let Some(bed) = bed_over(segments, 1 << 20) else { return };
+    let m = bed.mount("base", "m");
+    let (good, bad) = (noise(1, 300_000), noise(2, 300_000));
+    fs::write(m.path("good"), &good).unwrap();
+    fs::write(m.path("bad"), &bad).unwrap();
+    File::open(m.path("bad")).unwrap().sync_all().unwrap();
+    m.mount.unmount(true).unwrap();
+    // One bit of what lies on the disk.
+    let mut flipped = 0;
+    for file in fs::read_dir(disk.path()).unwrap() {
+        let path = file.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        let needle = &bad[100_000..100_064];
+        if let Some(at) = bytes.windows(needle.len()).position(|window| window == needle) {
+            let file = File::options().write(true).open(&path).unwrap();
+            file.write_all_at(&[bytes[at] ^ 1], at as u64).unwrap();
+            flipped += 1;
+        }
+    }
+    assert_eq!(flipped, 1);
+    let m = bed.mount("base", "m");
+    let refused = fs::read(m.path("bad")).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(Errno::IO.raw_os_error()));
+    assert!(fs::read(m.path("good")).unwrap() == good);
+    // What of it verifies is read, and it can be written anew.
+    let file = File::options().read(true).write(true).open(m.path("bad")).unwrap();
+    let mut head = vec![0; 4096];
+    file.read_exact_at(&mut head, 0).unwrap();
+    assert!(head == bad[..4096]);
+    fs::write(m.path("bad"), &good).unwrap();
+    assert!(fs::read(m.path("bad")).unwrap() == good);
 }

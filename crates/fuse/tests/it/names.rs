@@ -370,3 +370,60 @@ else: raise SystemExit('made in a removed directory')
     crate::bed::python(&m.at, SCRIPT);
     assert_eq!(m.names(""), [""; 0]);
 }
+
+/// Names that only S3 can hold are read, written and removed under another name, and are not listed.
+#[test]
+fn names_that_only_s3_can_hold_have_another_name() {
+    let Some(bed) = bed() else { return };
+    let m = bed.mount("base", "m");
+    let long = "l".repeat(300);
+    let other = String::from_utf8(mw_world::escaped(long.as_bytes()).unwrap().to_vec()).unwrap();
+    fs::create_dir(m.path("d")).unwrap();
+    assert!(!m.path("d/.s3~").exists());
+    for (key, path) in [
+        ("d/", "d/.s3~"),
+        ("d/../up", "d/.s3~%2e%2e/up"),
+        ("d//x", "d/.s3~/x"),
+        (&format!("d/{long}"), &format!("d/{other}")),
+    ] {
+        // A directory hides the object of its name here as anywhere.
+        if key == "d//x" {
+            fs::remove_file(m.path("d/.s3~")).unwrap();
+        }
+        bed.put("base", key, key.as_bytes());
+        assert_eq!(fs::read(m.path(path)).unwrap(), key.as_bytes(), "{path}");
+        fs::write(m.path(path), "changed").unwrap();
+        assert_eq!(bed.get("base", key).unwrap(), b"changed", "{key}");
+    }
+    assert_eq!(m.names("d"), [""; 0]);
+    fs::remove_file(m.path(&format!("d/{other}"))).unwrap();
+    assert!(bed.get("base", &format!("d/{long}")).is_none());
+    fs::rename(m.path("d/.s3~%2e%2e/up"), m.path("up")).unwrap();
+    assert_eq!(m.names(""), ["d", "up"]);
+    // An ordinary file of such a name comes first.
+    fs::write(m.path("d/.s3~plain"), "plain").unwrap();
+    assert_eq!(bed.get("base", "d/.s3~plain").unwrap(), b"plain");
+}
+
+/// A mount for one user: what the store's owner has is shown as the user's, and what the user makes is the owner's.
+#[test]
+fn owners_are_shown_as_asked() {
+    let Some(bed) = bed() else { return };
+    if !is_root() {
+        return;
+    }
+    bed.put("base", "s3", b"from S3");
+    let plain = bed.mount("base", "plain");
+    let owner = Some((65534, 65534));
+    let m = bed.mount_with("base", "m", &mw_fuse::MountOptions { owner, ..Default::default() });
+    succeeded(&as_user(&m.at, "test -O s3; echo more >> s3; echo x > new; mkdir d; chmod 700 d; echo y > d/f"));
+    let who = |path: std::path::PathBuf| fs::metadata(path).map(|meta| (meta.uid(), meta.gid())).unwrap();
+    for name in ["s3", "new", "d/f"] {
+        assert_eq!(who(m.path(name)), (65534, 65534), "{name}");
+        assert_eq!(who(plain.path(name)), (0, 0), "{name}");
+    }
+    // What belongs to others stays theirs, and giving away goes through.
+    std::os::unix::fs::chown(m.path("new"), Some(1), Some(0)).unwrap();
+    assert_eq!(who(m.path("new")), (1, 0));
+    assert_eq!(who(plain.path("new")), (1, 65534));
+}

@@ -17,6 +17,9 @@ pub struct NewMount {
     /// Take no changes.
     #[serde(default)]
     pub read_only: bool,
+    /// The user and group as whose things the files are shown that belong to the store's owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<(u32, u32)>,
     /// Put it where another world, or another instant, is mounted now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub switch: bool,
