@@ -9,7 +9,7 @@ export MW := $(TARGET)/debug/mw
 export MW_VENV := $(TARGET)/venv
 export MW_TOOLS := $(TARGET)/tools
 export MW_NPM := $(TARGET)/npm
-export PATH := $(MW_VENV)/bin:$(PATH)
+export PATH := $(MW_VENV)/bin:$(MW_TOOLS)/bin:$(PATH)
 
 .PHONY: help deps build fmt lint layers unit real test demo bench bench-fs soak crash conformance
 

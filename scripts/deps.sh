@@ -10,6 +10,7 @@ BOTO3=1.40.0
 AWSCLI=1.42.0
 PJDFSTEST=0.2.2
 FSX=0.3.2
+PNPM=9.8.0
 tools=${MW_TOOLS:-${CARGO_TARGET_DIR:-target}/tools}
 MCP=2.3.0
 TIGRIS_BOTO3=0.8.0
@@ -123,6 +124,16 @@ for tool in "pjdfstest $PJDFSTEST" "fsx $FSX"; do
     fi
     rm -rf "$tools/build"
 done
+
+if [ ! -e "$tools/installed-pnpm-$PNPM" ]; then
+    echo "deps: installing pnpm $PNPM in $tools"
+    if npm install --silent --no-audit --no-fund --prefix "$tools/npm" "pnpm@$PNPM" && mkdir -p "$tools/bin" &&
+        ln -sf ../npm/node_modules/.bin/pnpm "$tools/bin/pnpm"; then
+        touch "$tools/installed-pnpm-$PNPM"
+    else
+        cannot "npm could not install pnpm"
+    fi
+fi
 
 # The file is written last, so that an installation that broke off is done again.
 stamp="$venv/installed-$BOTO3-$AWSCLI"

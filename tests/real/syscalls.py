@@ -138,7 +138,7 @@ class Calls:
         return lambda side: os.truncate(path(side, p), size)
 
     def setxattr(self):
-        p, name, value, flags = self.any_path(), RNG.choice(XATTRS), RNG.randbytes(RNG.choice([0, 3, 900])), RNG.choice([0, 0, 1, 2])
+        p, name, value, flags = self.any_path(), RNG.choice(XATTRS), RNG.randbytes(RNG.choice([0, 3, 300])), RNG.choice([0, 0, 1, 2])
         return lambda side: os.setxattr(path(side, p), name, value, flags, follow_symlinks=False)
 
     def getxattr(self):
