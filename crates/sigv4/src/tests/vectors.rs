@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Vectors that S3 has other rules for.
-const OTHER_RULES: [(&str, &str); 13] = [
+const OTHER_RULES: [(&str, &str); 12] = [
     ("double-encode-path", "S3 encodes the path once (*Signature calculations*, CanonicalURI)"),
     ("double-url-encode", "S3 encodes the path once"),
     (
@@ -24,14 +24,29 @@ const OTHER_RULES: [(&str, &str); 13] = [
     ("get-slash-normalized", "S3 does not normalise paths"),
     ("get-slash-pointless-dot-normalized", "S3 does not normalise paths"),
     ("get-slashes-normalized", "S3 does not normalise paths"),
-    ("get-space-normalized", "the path in the vector holds a raw blank, which no request line can"),
-    ("get-space-unnormalized", "the path in the vector holds a raw blank"),
+    (
+        "post-sts-header-after",
+        "the session token is put into the URL after it was signed; here all of a URL's parameters are signed",
+    ),
 ];
 
 fn suite() -> PathBuf {
+    // Packages of other platforms need not be on this machine.
+    let version = std::process::Command::new("rustc").arg("-vV").output().unwrap();
+    let version = String::from_utf8(version.stdout).unwrap();
+    let platform = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap().to_owned();
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let asked = std::process::Command::new(env!("CARGO"))
-        .args(["metadata", "--offline", "--format-version", "1", "--manifest-path", manifest])
+        .args([
+            "metadata",
+            "--offline",
+            "--format-version",
+            "1",
+            "--filter-platform",
+            &platform,
+            "--manifest-path",
+            manifest,
+        ])
         .output()
         .unwrap();
     assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
@@ -58,13 +73,14 @@ struct Wire {
 }
 
 impl Vector {
-    fn read(dir: PathBuf) -> Self {
+    /// Reads what a vector is about; none for two of an older form, which have rules that S3 has not.
+    fn read(dir: PathBuf) -> Option<Self> {
         let context: serde_json::Value =
-            serde_json::from_slice(&std::fs::read(dir.join("context.json")).unwrap()).unwrap();
+            serde_json::from_slice(&std::fs::read(dir.join("context.json")).ok()?).unwrap();
         let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
         let time = text(&context["timestamp"]).replace(['-', ':'], "");
         let scope = [time[..8].to_owned(), text(&context["region"]), text(&context["service"])];
-        Self { secret: text(&context["credentials"]["secret_access_key"]), dir, scope, time }
+        Some(Self { secret: text(&context["credentials"]["secret_access_key"]), dir, scope, time })
     }
 
     fn file(&self, name: &str) -> String {
@@ -121,8 +137,8 @@ fn the_vectors_of_aws() {
         let dir = entry.unwrap().path();
         let name = dir.file_name().unwrap().to_str().unwrap().to_owned();
         let vector = Vector::read(dir);
+        let agrees = vector.is_some_and(|vector| vector.agrees("header") && vector.agrees("query"));
         let other = OTHER_RULES.iter().find(|(n, _)| *n == name);
-        let agrees = vector.agrees("header") && vector.agrees("query");
         match other {
             None => assert!(agrees, "{name} does not agree, and no rule of S3 says why"),
             Some((_, why)) => assert!(!agrees, "{name} agrees, although {why}"),
