@@ -69,11 +69,11 @@ proptest! {
         prop_assert_eq!(&key_of(&xml_of(&key)).unwrap()[..], &key[..]);
     }
 
-    /// No two texts name one key.
+    /// A text that is taken is one under which its key is shown, so that no third text names that key.
     #[test]
     fn texts_are_unique(text in "\\PC{0,12}") {
         if let Ok(key) = key_of(&text) {
-            prop_assert_eq!(text_of(&key), text);
+            prop_assert!(text_of(&key) == text || xml_of(&key) == text, "{key:?} is shown otherwise");
         }
     }
 
