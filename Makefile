@@ -11,7 +11,7 @@ export MW_TOOLS := $(TARGET)/tools
 export MW_NPM := $(TARGET)/npm
 export PATH := $(MW_VENV)/bin:$(MW_TOOLS)/bin:$(PATH)
 
-.PHONY: help deps build fmt lint layers unit real test demo bench bench-fs soak crash conformance
+.PHONY: help deps build fmt lint layers unit real test demo bench bench-fs bench-s3 soak crash conformance
 
 help: ## List the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /\1\t/' | expand -t 18
@@ -71,6 +71,11 @@ bench: ## Measure the engines; figures go to the screen
 bench-fs: ## Measure the mount beside the disk, other FUSE file systems and the floor (BENCH_FS='--files 5000 --rounds 1' for less)
 	@echo "== bench-fs"
 	cargo run -q --release -p mw-fuse --example bench_fs -- $(BENCH_FS)
+
+bench-s3: ## Measure the S3 door beside garage and s3s-fs
+	@echo "== bench-s3"
+	cargo build -q --release --workspace --bin mw --example bench_s3
+	MW=$(TARGET)/release/mw scripts/bench_s3.sh
 
 crash: ## Run the crash tests alone: power cuts, kills, torn writes
 	@echo "== crash"

@@ -51,9 +51,7 @@ impl Server {
     }
 
     pub fn client(&self) -> Client {
-        let stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Client { stream: BufReader::new(stream), host: self.address.clone(), credentials: self.credentials.clone() }
+        Client::to(&self.address, &self.credentials)
     }
 
     pub fn peak_mib(&self) -> u64 {
@@ -87,7 +85,26 @@ pub struct Client {
 }
 
 impl Client {
+    /// Connects to any server of S3.
+    pub fn to(address: &str, credentials: &Credentials) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self { stream: BufReader::new(stream), host: address.to_owned(), credentials: credentials.clone() }
+    }
+
     pub fn call(&mut self, method: &str, target: &str, body: &[u8], unsigned: bool) -> (u16, Vec<u8>) {
+        self.call_with(method, target, &[], body, unsigned)
+    }
+
+    /// Calls with other headers, which are signed too.
+    pub fn call_with(
+        &mut self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+        unsigned: bool,
+    ) -> (u16, Vec<u8>) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let payload = if unsigned { UNSIGNED.to_owned() } else { sha256_hex(body) };
@@ -95,7 +112,7 @@ impl Client {
             &self.credentials,
             "auto",
             Request { method, path, query },
-            &[("host", &self.host)],
+            &[&[("host", self.host.as_str())], headers].concat(),
             &payload,
             now,
         )
@@ -106,6 +123,9 @@ impl Client {
             head.push_str("content-type: application/json\r\n");
         }
         for (name, value) in signed {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         head.push_str("\r\n");
