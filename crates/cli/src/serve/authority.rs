@@ -99,7 +99,7 @@ pub fn issue(dir: &Path, names: &[String], env: &Env) -> Result<()> {
 
 /// Describes the authority of a key. Its name follows from the key, so that two of them can be trusted side by side.
 fn authority_params(key: &KeyPair, now: u64) -> CertificateParams {
-    let mark = mw_http::sigv4::sha256_hex(&key.public_key_raw());
+    let mark = mw_http::sigv4::sha256_hex(key.public_key_raw());
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, format!("Manyworlds local authority {}", &mark[..8]));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
