@@ -20,6 +20,7 @@ mod page;
 mod place;
 mod scan;
 mod server;
+mod table;
 mod tool;
 mod tools;
 

@@ -4,7 +4,7 @@
 
 use crate::bound::Bound;
 use crate::error::Refusal;
-use crate::tool;
+use crate::table;
 use hyper::http::request::Parts;
 use mw_model::ErrorKind;
 use rmcp::model::{
@@ -49,11 +49,11 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tool::all().iter().map(|row| row.described.clone()).collect()))
+        Ok(ListToolsResult::with_all_items(table::all().iter().map(|row| row.described.clone()).collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tool::named(name).map(|row| row.described.clone())
+        table::named(name).map(|row| row.described.clone())
     }
 
     async fn call_tool(
@@ -63,7 +63,7 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let bound = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Arc<Bound>>()).cloned();
         let bound = bound.ok_or_else(|| ErrorData::internal_error("the request is bound to no world", None))?;
-        let row = tool::named(&request.name).ok_or_else(|| {
+        let row = table::named(&request.name).ok_or_else(|| {
             ErrorData::invalid_params(
                 format!("there is no tool {:?}; `tools/list` names those there are", request.name),
                 None,

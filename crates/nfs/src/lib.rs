@@ -5,7 +5,7 @@
 //! and no extended attributes, and whoever reaches the port is who he says he is.
 //!
 //! - [`export`], [`Export`]: a world behind a port; `serve`: connections, bounded in number and in what each may hold;
-//! - `xdr`, `rpc`: the coding (RFC 4506) and the calls (RFC 5531); `replay`: repeated calls get the answer of the first;
+//! - `xdr`, `rpc`: the coding (RFC 4506) and the calls (RFC 5531); `shared`, `openings`: what its threads share; `replay`: repeated calls get the answer of the first;
 //! - `mount`: the way to the root's handle; `procedures` and its modules: NFS version 3 (RFC 1813);
 //! - `attributes`, `access`, `handle`: what travels; `status`: the one table of errors.
 
@@ -13,10 +13,12 @@ mod access;
 mod attributes;
 mod handle;
 mod mount;
+mod openings;
 mod procedures;
 mod replay;
 mod rpc;
 mod serve;
+mod shared;
 mod status;
 mod xdr;
 

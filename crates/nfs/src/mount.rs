@@ -2,7 +2,7 @@
 
 use crate::handle::Realm;
 use crate::rpc::{Call, Refusal};
-use crate::serve::Shared;
+use crate::shared::Shared;
 use crate::xdr::{Reader, Writer};
 use mw_model::FileType;
 

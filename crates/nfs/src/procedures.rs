@@ -8,12 +8,10 @@ mod listing;
 mod look;
 mod names;
 
-pub(crate) use listing::Openings;
-
 use crate::attributes;
 use crate::handle;
 use crate::rpc::{Call, Caller, Refusal};
-use crate::serve::Shared;
+use crate::shared::Shared;
 use crate::status::Status;
 use crate::xdr::{self, Reader, Writer};
 use bytes::Bytes;

@@ -2,9 +2,11 @@
 
 use crate::handle::Realm;
 use crate::mount::{self, MOUNT, PORTMAP};
-use crate::procedures::{self, NFS, Openings};
+use crate::openings::Openings;
+use crate::procedures::{self, NFS};
 use crate::replay::{self, Replay};
 use crate::rpc::{self, Head, Refusal};
+use crate::shared::{MAX_DATA, Shared};
 use crate::xdr::{Reader, Writer};
 use bytes::Bytes;
 use mw_world::Session;
@@ -16,8 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// The most bytes of content in one read or write.
-pub(crate) const MAX_DATA: usize = 1 << 20;
 /// The longest call: a write and its head.
 const MAX_CALL: usize = MAX_DATA + 4096;
 /// How many calls of one client are worked on at the same time.
@@ -36,20 +36,6 @@ pub struct Options {
     pub read_only: bool,
     /// Names this life of the server: clients send again what they had not had committed in another one.
     pub life: u64,
-}
-
-/// What the threads of an export share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub session: Session,
-    pub realm: Realm,
-    pub read_only: bool,
-    pub port: u16,
-    pub life: u64,
-    replay: Replay,
-    pub openings: Openings,
-    closed: AtomicBool,
-    clients: Mutex<HashMap<u64, TcpStream>>,
 }
 
 /// An exported world. Dropping it ends the export and cuts its clients off.

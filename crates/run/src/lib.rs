@@ -7,7 +7,7 @@
 //! - [`RunSpec`]: what is to be run; [`Run`], [`Attempt`], [`State`]: where it stands (`record`);
 //! - `journal`: the records in `meta`; `events`: what watchers see;
 //! - `attempt`: one attempt, from its fork to its verdict; `judge`: the validator;
-//! - `console`: what is typed to a command that listens;
+//! - `console`, `typing`: what is typed to a command that listens;
 //! - `settle`: the winner promoted, the others discarded; `recover`: after a restart.
 
 mod attempt;
@@ -21,6 +21,7 @@ mod recover;
 mod runs;
 mod settle;
 mod spec;
+mod typing;
 mod workspace;
 
 pub use console::Input;

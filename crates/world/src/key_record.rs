@@ -1,10 +1,13 @@
 //! A key as it is stored. FORMAT.md, *Key*.
 
 use crate::error::{Error, Result};
+use crate::layout::{self, Tag};
 use crate::power::{Held, Scope, Verbs};
 use crate::principal::Role;
-use crate::sealing::Kept;
+use crate::sealing::{Kept, SealingKey};
 use bytes::Bytes;
+use mw_env::Env;
+use mw_meta::{Batch, Durability, Expect, Meta, Order};
 use mw_model::codec::{Reader, Writer};
 use mw_model::{Hash, WorldId};
 
@@ -175,4 +178,24 @@ impl KeyRecord {
             acting,
         })
     }
+}
+
+/// Seals the secrets that an older program, or a store without a sealing key, left readable in `meta`. Their old bytes may lie in its
+/// files until those are written over.
+///
+/// # Errors
+/// The metadata store failed, or a record does not decode.
+pub fn seal_secrets(meta: &dyn Meta, env: &Env, key: &SealingKey) -> Result<()> {
+    let (start, end) = layout::all(Tag::Key);
+    for (place, bytes) in meta.scan(&start, &end, usize::MAX, Order::Up)? {
+        let mut record = KeyRecord::decode(&bytes)?;
+        let Kept::Plain(secret) = &record.secret else { continue };
+        let id = String::from_utf8_lossy(layout::rest(&place)).into_owned();
+        record.secret = Kept::keep(Some(key), env, &id, secret)?;
+        let mut batch = Batch::new();
+        batch.require(place.clone(), Expect::Value(bytes));
+        batch.put(place, record.encode());
+        meta.commit(batch, Durability::Durable)?;
+    }
+    Ok(())
 }

@@ -8,12 +8,11 @@ use crate::once::Once;
 use crate::policy;
 use crate::power::{Held, Scope, Verbs};
 use crate::principal::{Principal, Role};
-use crate::sealing::{Kept, SealingKey};
+use crate::sealing::Kept;
 use crate::session::Session;
 use crate::store::{Secret, Store};
 use bytes::Bytes;
-use mw_env::Env;
-use mw_meta::{Batch, Durability, Expect, Meta, Order};
+use mw_meta::{Batch, Durability, Expect, Order};
 use mw_model::ErrorKind;
 use mw_model::name::MAX_KEY;
 use std::sync::Arc;
@@ -375,26 +374,6 @@ impl Store {
         batch.delete(place);
         self.commit_key(batch)
     }
-}
-
-/// Seals the secrets that an older program, or a store without a sealing key, left readable in `meta`. Their old bytes may lie in its
-/// files until those are written over.
-///
-/// # Errors
-/// The metadata store failed, or a record does not decode.
-pub fn seal_secrets(meta: &dyn Meta, env: &Env, key: &SealingKey) -> Result<()> {
-    let (start, end) = layout::all(Tag::Key);
-    for (place, bytes) in meta.scan(&start, &end, usize::MAX, Order::Up)? {
-        let mut record = KeyRecord::decode(&bytes)?;
-        let Kept::Plain(secret) = &record.secret else { continue };
-        let id = String::from_utf8_lossy(layout::rest(&place)).into_owned();
-        record.secret = Kept::keep(Some(key), env, &id, secret)?;
-        let mut batch = Batch::new();
-        batch.require(place.clone(), Expect::Value(bytes));
-        batch.put(place, record.encode());
-        meta.commit(batch, Durability::Durable)?;
-    }
-    Ok(())
 }
 
 /// Says all of a request that matters; one that an older program could make, in its words.

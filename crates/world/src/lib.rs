@@ -16,6 +16,7 @@
 //!   `power` decides, without I/O, and `permit` asks at every verb; `once`: idempotency keys; `listener`: what mounts must hear; `orphan`;
 //!   `setting`: what a door keeps with a world.
 
+mod allowed;
 mod content;
 mod delete;
 mod diff;
@@ -40,12 +41,15 @@ mod orphan;
 mod permit;
 mod policies;
 mod policy;
+mod policy_record;
 mod power;
 mod principal;
 mod promote;
 mod quota;
+mod quotas;
 mod record;
 mod recover;
+mod role;
 mod sealing;
 mod session;
 mod setting;
@@ -73,7 +77,8 @@ pub use files::{
 pub use fork::{CreateOptions, ForkOptions, Parent, WorldInfo};
 pub use fsck::Fsck;
 pub use history::{LogEntry, LogQuery};
-pub use keys::{Grant, KeyInfo, KeyRequest, seal_secrets};
+pub use key_record::seal_secrets;
+pub use keys::{Grant, KeyInfo, KeyRequest};
 pub use listener::{Changed, Listener, Subscription};
 pub use merge::{Combine, Conflict, ConflictKind, Policy, Side};
 pub use object::{Checksum, ChecksumAlgorithm, ObjectInfo, ObjectMeta};
@@ -82,7 +87,7 @@ pub use objects::{
     PartSaid, PutOptions, RenameOptions, Staged, UploadInfo, UploadOptions, Versioned, VersionsListing,
     VersionsRequest,
 };
-pub use policies::PolicyInfo;
+pub use policy_record::PolicyInfo;
 pub use power::Verbs;
 pub use principal::{Principal, Role};
 pub use promote::{PromoteOptions, Promoted};

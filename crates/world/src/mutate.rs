@@ -108,7 +108,8 @@ impl Store {
         let mut txn = Txn::new(self, world, world.view(), now, what.verb);
         let out = plan(&mut txn)?;
         versions::keep(&mut txn, world.versions())?;
-        let growth = head.room.charge(world, &txn)?;
+        let growth =
+            head.room.charge(|| world.view(), &txn.view, txn.root.is_some(), || world.record.read().name.clone())?;
         let Txn { mut view, path, note, run, verb, root, notices, meta, force, segments, .. } = txn;
         let (changes, swaps) = (std::mem::take(&mut view.own), root.is_some());
         // Let go before the changes go in: what is shown is then changed in place, and a record is copied only while a reader

@@ -4,6 +4,7 @@
 //! prefix or to verbs, policies, temporary keys) each is decided anew. A verb that asks nothing about its key is closed to them:
 //! [`Session::need`] and [`Session::change`] then ask for the whole world.
 
+use crate::allowed::Permit;
 use crate::error::{Error, Result};
 use crate::files::find;
 use crate::power::{Place, least};
@@ -11,10 +12,6 @@ use crate::principal::Role;
 use crate::session::Session;
 use mw_model::policy::{Action, Context};
 use mw_model::{ErrorKind, FileType, Ino};
-
-/// That a change was asked about, and may be made.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Permit(());
 
 impl Session {
     /// Whether roles do not say all.
@@ -72,7 +69,7 @@ impl Session {
 
     /// Refuses a principal that may delete nothing, whatever the key; each key is then asked about.
     pub(crate) fn may_delete(&self) -> Result<Permit> {
-        if self.limited { Ok(Permit(())) } else { self.may(Action::DeleteObject, b"") }
+        if self.limited { Ok(Permit::given()) } else { self.may(Action::DeleteObject, b"") }
     }
 
     /// Refuses a principal that may not list what starts with a prefix.
@@ -89,7 +86,7 @@ impl Session {
             }
         };
         match allowed {
-            true => Ok(Permit(())),
+            true => Ok(Permit::given()),
             false if self.limited => Err(Error::new(
                 ErrorKind::Denied,
                 format!("access denied: the key's grants and policies do not allow {} here", action.name()),
@@ -109,7 +106,7 @@ impl Session {
         match self.path_found(ino)? {
             Some((path, links)) if links <= 1 || action == Action::GetObject => self.may(action, &path),
             // Another name of the file may lie where the key must not write.
-            _ => self.need(least(action)).map(|()| Permit(())),
+            _ => self.need(least(action)).map(|()| Permit::given()),
         }
     }
 

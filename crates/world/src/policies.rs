@@ -5,59 +5,14 @@ use crate::key_record::KeyRecord;
 use crate::layout::{self, Tag};
 use crate::mutate::require_key;
 use crate::policy;
+use crate::policy_record::{PolicyInfo, place};
 use crate::principal::Principal;
-use crate::record;
 use crate::store::Store;
-use bytes::Bytes;
 use mw_meta::{Batch, Durability, Expect, Order};
 use mw_model::ErrorKind;
-use mw_model::codec::{Reader, Writer};
-use mw_model::policy::Policy;
 
 /// How many policies one key has at most (AWS: 10).
 const MAX_ATTACHED: usize = 10;
-
-/// A policy with a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PolicyInfo {
-    /// Its name: 1 to 128 of letters, digits and `+=,.@_-`.
-    pub name: String,
-    /// What people say of it.
-    pub description: String,
-    /// Its JSON, as it was given.
-    pub document: String,
-    /// When it was made, in UNIX nanoseconds.
-    pub created: u64,
-    /// When it was last changed, in UNIX nanoseconds.
-    pub updated: u64,
-}
-
-impl PolicyInfo {
-    fn encode(&self) -> Bytes {
-        let mut w = Writer::new();
-        w.u8(1).str(&self.description).var(self.created).var(self.updated).str(&self.document);
-        w.0.into()
-    }
-
-    fn decode(name: &str, bytes: &[u8]) -> Result<Self> {
-        let mut r = Reader::new(bytes);
-        record::version(&mut r)?;
-        let (description, created, updated) = (r.str()?.to_owned(), r.var()?, r.var()?);
-        let document = r.str()?.to_owned();
-        r.end()?;
-        Ok(Self { name: name.to_owned(), description, document, created, updated })
-    }
-}
-
-/// Returns where a policy is kept.
-pub(crate) fn place(name: &str) -> Bytes {
-    layout::raw(Tag::Policy, name.as_bytes())
-}
-
-/// Reads the statements of a stored policy.
-pub(crate) fn document(bytes: &[u8]) -> Result<Policy> {
-    policy::parse(&PolicyInfo::decode("", bytes)?.document)
-}
 
 fn need_name(name: &str) -> Result<()> {
     let fits = |b: u8| b.is_ascii_alphanumeric() || b"+=,.@_-".contains(&b);

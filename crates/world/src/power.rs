@@ -3,7 +3,7 @@
 //! Invariant: a power that stands under another never allows what that one does not, and a policy that denies wins over every grant.
 //! Nothing here performs I/O.
 
-use crate::principal::Role;
+use crate::role::Role;
 use bytes::Bytes;
 use mw_model::WorldId;
 use mw_model::policy::{Action, Class, Context, Decision, Policy};

@@ -1,46 +1,12 @@
-//! Roles, and whoever presents a key. Keys live outside the worlds, so no restore brings a dead one back.
+//! Whoever presents a key. Keys live outside the worlds, so no restore brings a dead one back.
 
-use crate::error::{Error, Result};
 use crate::power::{Place, Power};
+pub use crate::role::Role;
 use bytes::Bytes;
 use mw_model::WorldId;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-
-/// What a grant allows. Each role allows what the smaller ones do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// Read, list, diff, log.
-    Reader,
-    /// Also write, delete, snapshot.
-    Editor,
-    /// Also fork, promote, discard, keys.
-    Admin,
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Reader => "reader",
-            Self::Editor => "editor",
-            Self::Admin => "admin",
-        })
-    }
-}
-
-impl std::str::FromStr for Role {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match text.to_ascii_lowercase().as_str() {
-            "reader" => Ok(Self::Reader),
-            "editor" => Ok(Self::Editor),
-            "admin" => Ok(Self::Admin),
-            _ => Err(Error::invalid(format!("role {text:?} is unknown; use reader, editor or admin"))),
-        }
-    }
-}
 
 /// Someone who presented a live key. Every change requires, in its own commit, that the key is still as it was here, and with it the
 /// policies attached to it and the key above it.

@@ -3,20 +3,12 @@
 //! Invariant: what is counted is what the head's view holds, whenever it is counted at all. A world without a quota counts
 //! nothing; the first write under a quota counts the inodes once.
 
-use crate::diff::records;
 use crate::error::{Error, Result};
-use crate::layout::{self, Tag};
-use crate::principal::Role;
 use crate::record::{Inode, Kind};
-use crate::session::Session;
-use crate::store::Store;
-use crate::txn::Txn;
 use crate::view::View;
-use crate::world::{Head, World};
 use bytes::Bytes;
-use mw_meta::{Batch, Durability, Expect};
+use mw_model::ErrorKind;
 use mw_model::codec::{Reader, Writer};
-use mw_model::{ErrorKind, WorldId};
 use mw_tree::Value;
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,7 +54,7 @@ pub(crate) struct Left(AtomicU64);
 const UNKNOWN: u64 = u64::MAX - 1;
 
 impl Quota {
-    fn is_none(self) -> bool {
+    pub(crate) fn is_none(self) -> bool {
         self == Self::default()
     }
 
@@ -90,37 +82,47 @@ impl Room {
         Self { quota, held: None }
     }
 
-    /// Returns the quota record of a world.
-    pub(crate) fn load(store: &Store, id: WorldId) -> Result<Self> {
-        let stored = store.meta.get(&layout::of(Tag::Quota, id))?;
-        Ok(Self::new(stored.map(|bytes| Quota::decode(&bytes)).transpose()?.unwrap_or_default()))
+    /// Returns what counts against the quota, as far as it was counted.
+    pub(crate) fn held(&self) -> Held {
+        self.held.unwrap_or_default()
     }
 
-    /// Returns what a mutation adds.
+    /// Puts another quota in the place of this one. What was counted still holds, as every entry since was counted too.
+    pub(crate) fn bound(&mut self, quota: Quota) {
+        *self = Self { quota, held: self.held.filter(|_| !quota.is_none()) };
+    }
+
+    /// Returns what a mutation adds: by the records that it changes, or, when another root takes the place of the world's, by counting
+    /// what will be there.
     ///
     /// # Errors
     /// `Quota` when it adds to what has no room.
-    pub(crate) fn charge(&mut self, world: &World, txn: &Txn<'_>) -> Result<Growth> {
+    pub(crate) fn charge(
+        &mut self,
+        before: impl FnOnce() -> View,
+        after: &View,
+        swapped: bool,
+        name: impl Fn() -> String,
+    ) -> Result<Growth> {
         if self.quota.is_none() {
             return Ok(Growth::default());
         }
-        let before = &world.view();
-        let held = self.count(before)?;
+        let before = before();
+        let held = self.count(&before)?;
         let mut growth = Growth::default();
-        if txn.root.is_some() {
-            for (key, (old, new)) in records(before, &txn.view)? {
-                growth.of(&key, old.as_ref(), new.as_ref())?;
-            }
+        if swapped {
+            let then = count(after)?;
+            growth.bytes = then.bytes.cast_signed().saturating_sub(held.bytes.cast_signed());
+            growth.inodes = then.inodes.cast_signed().saturating_sub(held.inodes.cast_signed());
         } else {
-            for (key, new) in &txn.view.own {
+            for (key, new) in &after.own {
                 if is_inode(key) {
-                    growth.of(key, before.get(key)?.as_ref(), new.as_ref())?;
+                    growth.of(before.get(key)?.as_ref(), new.as_ref())?;
                 }
             }
         }
-        let name = || txn.world.record.read().name.clone();
-        check(self.quota.bytes, held.bytes, growth.bytes, "bytes", name)?;
-        check(self.quota.inodes, held.inodes, growth.inodes, "inodes", name)?;
+        check(self.quota.bytes, held.bytes, growth.bytes, "bytes", &name)?;
+        check(self.quota.inodes, held.inodes, growth.inodes, "inodes", &name)?;
         Ok(growth)
     }
 
@@ -132,28 +134,31 @@ impl Room {
         left.set(self.quota, *held);
     }
 
-    fn count(&mut self, view: &View) -> Result<Held> {
+    /// Counts what a view holds, unless it is known.
+    pub(crate) fn count(&mut self, view: &View) -> Result<Held> {
         if let Some(held) = self.held {
             return Ok(held);
         }
-        let mut held = Held::default();
-        for item in view.scan(Bytes::from_static(&[0; 8]), Bytes::from(vec![u8::MAX; 10])) {
-            let (key, value) = item?;
-            if is_inode(&key) {
-                held.inodes += 1;
-                held.bytes += Inode::decode(&value)?.allocated;
-            }
-        }
+        let held = count(view)?;
         self.held = Some(held);
         Ok(held)
     }
 }
 
-impl Growth {
-    fn of(&mut self, key: &[u8], old: Option<&Value>, new: Option<&Value>) -> Result<()> {
-        if !is_inode(key) {
-            return Ok(());
+fn count(view: &View) -> Result<Held> {
+    let mut held = Held::default();
+    for item in view.scan(Bytes::from_static(&[0; 8]), Bytes::from(vec![u8::MAX; 10])) {
+        let (key, value) = item?;
+        if is_inode(&key) {
+            held.inodes += 1;
+            held.bytes += Inode::decode(&value)?.allocated;
         }
+    }
+    Ok(held)
+}
+
+impl Growth {
+    fn of(&mut self, old: Option<&Value>, new: Option<&Value>) -> Result<()> {
         let bytes = |value: Option<&Value>| -> Result<i64> {
             let allocated = value.map(Inode::decode).transpose()?.map_or(0, |inode| inode.allocated);
             Ok(i64::try_from(allocated).unwrap_or(i64::MAX))
@@ -168,7 +173,7 @@ fn is_inode(key: &[u8]) -> bool {
     key.len() == 9 && key[8] == Kind::Inode as u8
 }
 
-fn check(limit: Option<u64>, held: u64, growth: i64, what: &str, name: impl Fn() -> String) -> Result<()> {
+fn check(limit: Option<u64>, held: u64, growth: i64, what: &str, name: &impl Fn() -> String) -> Result<()> {
     let Some(limit) = limit else { return Ok(()) };
     // Whoever is over it may still make room.
     if growth <= 0 || held.saturating_add_signed(growth) <= limit {
@@ -192,20 +197,35 @@ impl Left {
         Self(AtomicU64::new(if quota.bytes.is_some() { UNKNOWN } else { u64::MAX }))
     }
 
-    fn set(&self, quota: Quota, held: Held) {
+    pub(crate) fn set(&self, quota: Quota, held: Held) {
         self.0.store(quota.bytes.map_or(u64::MAX, |limit| limit.saturating_sub(held.bytes)), Ordering::Relaxed);
+    }
+
+    /// Forgets, until it is set again.
+    pub(crate) fn reset(&self, quota: Quota) {
+        self.0.store(Self::new(quota).0.into_inner(), Ordering::Relaxed);
+    }
+
+    /// Returns whether there is a limit.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != u64::MAX
+    }
+
+    /// Returns whether there is a limit that was not counted against yet.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == UNKNOWN
     }
 
     /// Refuses content that cannot fit, before it is written.
     ///
     /// # Errors
     /// `Quota`.
-    pub(crate) fn need(&self, world: &World, bytes: u64) -> Result<()> {
+    pub(crate) fn need(&self, bytes: u64, name: impl Fn() -> String) -> Result<()> {
         let left = self.0.load(Ordering::Relaxed);
         if bytes <= left {
             return Ok(());
         }
-        let name = world.record.read().name.clone();
+        let name = name();
         Err(Error::new(
             ErrorKind::Quota,
             format!(
@@ -213,71 +233,5 @@ impl Left {
                  quota raised (`mw world quota {name}`)"
             ),
         ))
-    }
-}
-
-impl Head {
-    /// Counts a world under a quota, so that [`Left`] is known.
-    fn count(&mut self, world: &World) -> Result<()> {
-        if !self.room.quota.is_none() {
-            let held = self.room.count(&world.view())?;
-            world.left.set(self.room.quota, held);
-        }
-        Ok(())
-    }
-}
-
-impl World {
-    /// Returns whether the world's bytes have a limit.
-    pub(crate) fn has_limit(&self) -> bool {
-        self.left.0.load(Ordering::Relaxed) != u64::MAX
-    }
-
-    /// Makes [`Left`] known before content comes.
-    pub(crate) fn count_left(&self) -> Result<()> {
-        if self.left.0.load(Ordering::Relaxed) == UNKNOWN {
-            self.head.lock().count(self)?;
-        }
-        Ok(())
-    }
-}
-
-impl Session {
-    /// Returns the world's quota and what counts against it; the count is 0 without a quota.
-    ///
-    /// # Errors
-    /// `Denied` below reader.
-    pub fn quota(&self) -> Result<(Quota, Held)> {
-        self.need(Role::Reader)?;
-        let mut head = self.world.head.lock();
-        head.count(&self.world)?;
-        Ok((head.room.quota, head.room.held.unwrap_or_default()))
-    }
-
-    /// Sets the world's quota; durable on return. A world that holds more already keeps it, and takes in no more.
-    ///
-    /// # Errors
-    /// `Denied` unless the key has everything: a quota binds the world's admins too.
-    pub fn set_quota(&self, quota: Quota) -> Result<()> {
-        self.need_writable()?;
-        self.store.need_everything(&self.who)?;
-        let mut head = self.world.head.lock();
-        self.world.need_alive()?;
-        let mut batch = Batch::new();
-        batch.require(layout::of(Tag::Alive, self.world.id), Expect::Present);
-        crate::mutate::require_key(&mut batch, Some(&self.who));
-        let place = layout::of(Tag::Quota, self.world.id);
-        if quota.is_none() {
-            batch.delete(place);
-        } else {
-            batch.put(place, quota.encode());
-        }
-        self.store.submit_for(&self.world, Some(&self.who), batch, Durability::Durable)?.wait()?;
-        // What was counted still holds, as long as every entry since was counted too.
-        let held = head.room.held.filter(|_| !quota.is_none());
-        head.room = Room { quota, held };
-        let fresh = Left::new(quota).0.into_inner();
-        self.world.left.0.store(fresh, Ordering::Relaxed);
-        head.count(&self.world)
     }
 }

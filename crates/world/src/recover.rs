@@ -5,7 +5,7 @@
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
-use crate::quota::Room;
+use crate::quota::{Quota, Room};
 use crate::record::{self, Extent, Kind};
 use crate::state::State;
 use crate::store::Store;
@@ -33,6 +33,8 @@ impl Store {
         let state = State::decode(&state_bytes)?;
         let mark = Seq(self.number(&layout::of(Tag::Mark, id))?);
         let floor = Version(self.number(&layout::raw(Tag::Counter, &id.0.to_be_bytes()))?);
+        let quota = self.meta.get(&layout::of(Tag::Quota, id))?;
+        let quota = quota.map(|bytes| Quota::decode(&bytes)).transpose()?.unwrap_or_default();
         let mut replay = Replay::start(self, &state)?;
         let cut = replay.own(self, id, Seq(u64::MAX), Some(mark))?;
         if let Some(seq) = cut {
@@ -60,7 +62,7 @@ impl Store {
             durable: mark.min(durable),
             marked: mark,
             claims: Vec::new(),
-            room: Room::load(self, id)?,
+            room: Room::new(quota),
         };
         let owner = Owner { world: id, incarnation: self.incarnation };
         Ok(World::new(id, record, owner, head, replay.view))

@@ -1,10 +1,10 @@
 //! A session: a world (perhaps at an instant) and a principal. The one thing that a door holds.
 
+use crate::allowed::Permit;
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::listener::{Listener, Subscription};
 use crate::mutate::Mutation;
-use crate::permit::Permit;
 use crate::power::Place;
 use crate::principal::{Principal, Role};
 use crate::store::Store;

@@ -2,11 +2,10 @@
 
 use crate::content::Content;
 use crate::error::{Error, Result};
-use crate::key_record::{Acting, KeyRecord};
-use crate::keys::seal_secrets;
+use crate::key_record::{Acting, KeyRecord, seal_secrets};
 use crate::layout::{self, Tag};
-use crate::policies;
 use crate::policy;
+use crate::policy_record;
 use crate::power::Power;
 use crate::principal::{Presented, Principal, Role};
 use crate::sealing::{Kept, SealingKey};
@@ -342,9 +341,9 @@ impl Store {
         let mut policies = Vec::new();
         for name in &record.policies {
             // A policy that is not there may have forbidden something.
-            let place = policies::place(name);
+            let place = policy_record::place(name);
             let bytes = self.meta.get(&place)?.ok_or_else(Error::denied)?;
-            policies.push(policies::document(&bytes)?);
+            policies.push(policy_record::document(&bytes)?);
             stands_on.push((place, bytes));
         }
         if let Some(json) = &record.policy {

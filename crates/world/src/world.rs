@@ -179,6 +179,19 @@ impl World {
         change(&mut self.shown.write())
     }
 
+    /// Makes known how much room its quota leaves, before content comes.
+    pub(crate) fn count_left(&self) -> Result<()> {
+        if self.left.is_unknown() {
+            self.head.lock().count(self)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses content that its quota has no room for.
+    pub(crate) fn need_room(&self, bytes: u64) -> Result<()> {
+        self.left.need(bytes, || self.record.read().name.clone())
+    }
+
     /// Refuses a world that was deleted while this handle was open.
     pub(crate) fn need_alive(&self) -> Result<()> {
         if self.dead.load(Ordering::Acquire) {
@@ -212,6 +225,15 @@ impl World {
 }
 
 impl Head {
+    /// Counts a world under a quota, so that the room it leaves is known.
+    pub(crate) fn count(&mut self, world: &World) -> Result<()> {
+        if !self.room.quota.is_none() {
+            let held = self.room.count(&world.view())?;
+            world.left.set(self.room.quota, held);
+        }
+        Ok(())
+    }
+
     /// Returns the time of the next entry.
     pub(crate) fn next_time(&self, now: u64) -> Version {
         Version(now.max(self.time.0 + 1).max(self.floor.0 + 1))

@@ -4,7 +4,7 @@
 use super::Door;
 use crate::access::{READ, WRITE};
 use crate::handle;
-use crate::serve::MAX_DATA;
+use crate::shared::MAX_DATA;
 use crate::status::Status;
 use crate::xdr::{Garbage, Reader, Result, Writer};
 use mw_model::FileType;

@@ -8,9 +8,6 @@ use crate::status::Status;
 use crate::xdr::{Reader, Result, Writer};
 use mw_model::{Attr, Ino};
 use mw_world::{Dir, DirEntry};
-use parking_lot::Mutex;
-use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// The most bytes of one listing, whatever the client would take.
 const MAX_LISTING: usize = 256 << 10;
@@ -21,47 +18,6 @@ const ENTRY: usize = 4 + 8 + 4 + 8;
 const PLUS: usize = 4 + 84 + 4 + 4 + 24;
 /// Cookies 1 and 2 stand behind `.` and `..`; the store's own are moved past them.
 const DOTS: u64 = 2;
-
-/// How many openings are kept.
-const OPENINGS: usize = 256;
-
-/// Directories that clients are in the middle of, newest last, by number.
-#[derive(Default)]
-pub(crate) struct Openings(Mutex<Kept>);
-
-#[derive(Default)]
-struct Kept {
-    last: u64,
-    dirs: VecDeque<(u64, Ino, Arc<Dir>)>,
-}
-
-impl std::fmt::Debug for Openings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Openings({})", self.0.lock().dirs.len())
-    }
-}
-
-impl Openings {
-    fn get(&self, number: u64, ino: Ino) -> Option<Arc<Dir>> {
-        let kept = self.0.lock();
-        kept.dirs.iter().find(|(n, i, _)| (*n, *i) == (number, ino)).map(|(_, _, dir)| dir.clone())
-    }
-
-    fn add(&self, dir: Dir) -> (u64, Arc<Dir>) {
-        let mut kept = self.0.lock();
-        kept.last += 1;
-        let (number, dir) = (kept.last, Arc::new(dir));
-        kept.dirs.push_back((number, dir.attr().ino, dir.clone()));
-        if kept.dirs.len() > OPENINGS {
-            kept.dirs.pop_front();
-        }
-        (number, dir)
-    }
-
-    fn forget(&self, number: u64) {
-        self.0.lock().dirs.retain(|(n, _, _)| *n != number);
-    }
-}
 
 impl Door<'_> {
     /// Lists a directory; with `plus`, entries come with attributes and handles.

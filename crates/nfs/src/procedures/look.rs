@@ -4,7 +4,7 @@ use super::{Door, Outcome, Place};
 use crate::access::{self, EXECUTE, READ, WRITE};
 use crate::attributes;
 use crate::handle;
-use crate::serve::MAX_DATA;
+use crate::shared::MAX_DATA;
 use crate::status::Status;
 use crate::xdr::{Reader, Result, Writer};
 use mw_model::{Attr, FileType};

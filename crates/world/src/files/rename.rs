@@ -2,9 +2,9 @@
 
 use super::make::{raw_name, subdirs};
 use super::path::{find, missing, need_name};
+use crate::allowed::Permit;
 use crate::entry::Verb;
 use crate::error::{Error, Result};
-use crate::permit::Permit;
 use crate::record::Entry;
 use crate::session::Session;
 use crate::txn::Txn;

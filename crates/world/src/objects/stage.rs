@@ -81,7 +81,7 @@ impl Session {
     /// Those of [`Session::stage`].
     pub fn stage_over(&self, key: &[u8]) -> Result<Staged> {
         let mut staged = self.stage()?;
-        if self.world.has_limit() {
+        if self.world.left.is_limited() {
             staged.former = Former::find(&self.view(), key, false)?;
         }
         staged.key = Some(Bytes::copy_from_slice(key));
@@ -153,7 +153,7 @@ impl Staged {
             return Err(Error::new(ErrorKind::TooLarge, format!("an object has at most {MAX_OBJECT} bytes")));
         }
         let room = self.former.as_ref().map_or(0, |former| former.allocated);
-        self.world.left.need(&self.world, self.len.saturating_sub(room))?;
+        self.world.need_room(self.len.saturating_sub(room))?;
         if self.len <= RIDE as u64 {
             self.small.extend_from_slice(bytes);
             return Ok(());
