@@ -1,5 +1,6 @@
 //! Keys, policies and signatures over a real listener: who may do what, and who is not believed.
 
+#![allow(clippy::type_complexity, reason = "a table says itself what is in it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(dead_code, reason = "the client and the house are those of the other tests of this door")]
 
