@@ -147,7 +147,7 @@ if [ ! -e "$stamp" ]; then
     fi
 fi
 
-# The public suites of tests/real/suites.sh, when MW_SUITES is set: they take long to build, and nothing else needs them. Built once.
+# The public suites of tests/conformance/s3.sh, when MW_SUITES is set: they take long to build, and nothing else needs them. Built once.
 E2E=0.14.1
 suites="$venv/suites-$E2E-$(cksum tests/suites/Cargo.lock tests/suites/src/main.rs 2>/dev/null | cksum | cut -d' ' -f1)"
 if [ -n "${MW_SUITES:-}" ] && [ "${1:-}" != demo ] && [ ! -e "$suites" ] && [ -d "$venv" ]; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Public suites against a real server: `s3s-e2e` (the AWS SDK for Rust) and the integration suite of `object_store`.
 #
-# Usage: MW=path/to/mw suites.sh. What is not installed (scripts/deps.sh) is skipped and named.
+# Usage: MW_SUITES=1 scripts/deps.sh, then make conformance-s3. What is not installed (scripts/deps.sh) is skipped and named.
 set -euo pipefail
 
 : "${MW:?set MW to the mw binary}"
