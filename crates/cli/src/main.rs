@@ -23,11 +23,6 @@ mod units;
 use clap::Parser;
 use std::process::ExitCode;
 
-/// What one thread allocates another frees here, all the time: a request's records go with a fold. The system's allocator spends
-/// more on that than the requests do on their work.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     // A sandbox's first process is this program too. It must not look at anything else of the command line or the environment.
     if std::env::args_os().nth(1).is_some_and(|arg| arg == serve::SANDBOX_INIT) {

@@ -20,10 +20,6 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// As in `mw` itself.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 static REQUESTS: AtomicU64 = AtomicU64::new(0);
 
 /// What was measured of one case on one bed.
