@@ -9,6 +9,7 @@ mod listen;
 mod mcp;
 mod mounts;
 mod runs;
+mod table;
 mod tls;
 mod upgrade;
 mod wire;

@@ -111,8 +111,7 @@ fn refused(message: impl Into<String>) -> Error {
     Error { kind: ErrorKind::Denied, message: message.into() }
 }
 
-/// Starts the HMAC-SHA256 of a message, to be compared in constant time.
-pub fn mac(key: &[u8], message: &[u8]) -> Hmac<Sha256> {
+fn mac(key: &[u8], message: &[u8]) -> Hmac<Sha256> {
     // HMAC takes a key of any length, so that this cannot fail.
     let mut mac =
         Hmac::<Sha256>::new_from_slice(key).unwrap_or_else(|_| unreachable!("HMAC takes a key of any length"));
@@ -123,6 +122,16 @@ pub fn mac(key: &[u8], message: &[u8]) -> Hmac<Sha256> {
 /// Returns the HMAC-SHA256 of a message.
 pub fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
     mac(key, message).finalize().into_bytes().to_vec()
+}
+
+/// Returns whether `given` is the HMAC-SHA256 of a message; takes the same time whatever it is.
+pub fn is_hmac(key: &[u8], message: &[u8], given: &[u8]) -> bool {
+    mac(key, message).verify_slice(given).is_ok()
+}
+
+/// Returns the key that signs what a secret may sign on one day, in one region, for one service.
+pub fn signing_key(secret: &str, date: &str, region: &str, service: &str) -> Vec<u8> {
+    Scope { date, region, service }.key(secret)
 }
 
 /// Returns the lower-case hexadecimal SHA-256 of `bytes`.
@@ -213,23 +222,37 @@ pub fn sign(
     Ok(vec![("x-amz-date", time), ("x-amz-content-sha256", payload.to_owned()), ("authorization", authorization)])
 }
 
-/// Signs a GET in its query, so that whoever has the URL needs no key (*Authenticating Requests: Using Query Parameters*). Returns the
-/// query. `path` is percent-encoded, `host` is what the client will send as such; it works for `seconds` from `now`, in UNIX
-/// nanoseconds.
+/// Signs a request in its query, so that whoever has the URL needs no key (*Authenticating Requests: Using Query Parameters*). Returns the
+/// whole query, that of `request` at its end. `token` is that of a temporary key, `host` what the client will send as such; it works for
+/// `seconds` from `now`, in UNIX nanoseconds.
 ///
 /// # Errors
-/// `Invalid` when the path has a broken escape.
-pub fn presign(credentials: &Credentials, path: &str, host: &str, seconds: u64, now: u64) -> Result<String> {
+/// `Invalid` when the path or the query has a broken escape.
+pub fn presign(
+    credentials: &Credentials,
+    region: &str,
+    request: Request<'_>,
+    token: Option<&str>,
+    host: &str,
+    seconds: u64,
+    now: u64,
+) -> Result<String> {
     let time = when::basic(now);
-    let scope = Scope { date: &time[..8], region: "auto", service: "s3" };
-    let query = uri::query(&[
+    let scope = Scope { date: &time[..8], region, service: "s3" };
+    let (credential, seconds) = (format!("{}/{}", credentials.id, scope.text()), seconds.to_string());
+    let mut pairs = vec![
         ("X-Amz-Algorithm", ALGORITHM.as_bytes()),
-        ("X-Amz-Credential", format!("{}/{}", credentials.id, scope.text()).as_bytes()),
+        ("X-Amz-Credential", credential.as_bytes()),
         ("X-Amz-Date", time.as_bytes()),
-        ("X-Amz-Expires", seconds.to_string().as_bytes()),
-        ("X-Amz-SignedHeaders", b"host"),
-    ]);
-    let request = Request { method: "GET", path, query: &query };
+        ("X-Amz-Expires", seconds.as_bytes()),
+    ];
+    pairs.extend(token.map(|token| ("X-Amz-Security-Token", token.as_bytes())));
+    pairs.push(("X-Amz-SignedHeaders", b"host"));
+    let mut query = uri::query(&pairs);
+    if !request.query.is_empty() {
+        query = format!("{query}&{}", request.query);
+    }
+    let request = Request { query: &query, ..request };
     let text = string_to_sign(&time, &scope, &canonical(request, &[("host".to_owned(), host.to_owned())], UNSIGNED)?);
     let signature = hex::encode(hmac(&scope.key(&credentials.secret), text.as_bytes()));
     Ok(format!("{query}&X-Amz-Signature={signature}"))
@@ -376,7 +399,7 @@ impl Claim<'_> {
         // An unknown key is checked against a made-up secret, so that it takes as long as a wrong signature.
         let key = self.given.scope.key(known.unwrap_or("unknown"));
         let signature = hex::decode(self.given.signature).unwrap_or_default();
-        let matches = mac(&key, self.text.as_bytes()).verify_slice(&signature).is_ok();
+        let matches = is_hmac(&key, self.text.as_bytes(), &signature);
         if !matches || known.is_none() {
             return Err(refused(
                 "the signature does not verify, or its key is unknown, expired or deleted; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",

@@ -91,76 +91,33 @@ impl KeyRecord {
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         let mut r = Reader::new(bytes);
-        match r.u8()? {
-            1 => Self::first_form(&mut r),
-            2 => Self::second_form(&mut r),
-            n => Err(Error::corrupt(format!("a key's record has version {n}; a newer mw wrote it"))),
-        }
-    }
-
-    /// The form of the first release: the secret readable, grants on whole worlds alone.
-    fn first_form(r: &mut Reader<'_>) -> Result<Self> {
-        let (name, secret) = (r.str()?.to_owned(), Kept::Plain(r.str()?.to_owned()));
-        let (root, created) = (r.u8()? == 1, r.var()?);
-        let expires = Some(r.var()?).filter(|t| *t != 0);
-        let run = some(r.str()?);
-        let maker = r.str()?.to_owned();
-        let mut grants = Vec::new();
-        for _ in 0..r.var()? {
-            let scope = if r.u8()? == 0 { Scope::Everything } else { Scope::World(WorldId(r.u64()?)) };
-            grants.push(Held { scope, role: role(r.u8()?)?, verbs: Verbs::ALL, prefix: Bytes::new() });
-        }
-        r.end()?;
-        let (policies, policy, acting) = (Vec::new(), None, None);
-        let (generation, forks) = (0, 0);
-        Ok(Self {
-            name,
-            secret,
-            root,
-            grants,
-            created,
-            expires,
-            run,
-            maker,
-            generation,
-            forks,
-            policies,
-            policy,
-            acting,
-        })
-    }
-
-    fn second_form(r: &mut Reader<'_>) -> Result<Self> {
+        let form = match r.u8()? {
+            form @ 1..=2 => form,
+            n => return Err(Error::corrupt(format!("a key's record has version {n}; a newer mw wrote it"))),
+        };
+        // The form of the first release had the secret readable, and grants on whole worlds alone.
+        let second = form == 2;
         let name = r.str()?.to_owned();
-        let secret = match r.u8()? {
-            0 => Kept::Plain(r.str()?.to_owned()),
-            _ => Kept::Sealed(Bytes::copy_from_slice(r.bytes()?)),
+        let secret = match second && r.u8()? != 0 {
+            true => Kept::Sealed(Bytes::copy_from_slice(r.bytes()?)),
+            false => Kept::Plain(r.str()?.to_owned()),
         };
         let (root, created) = (r.u8()? == 1, r.var()?);
         let expires = Some(r.var()?).filter(|t| *t != 0);
         let run = some(r.str()?);
         let maker = r.str()?.to_owned();
-        let (generation, forks) = (r.var()?, r.var32()?);
+        let (generation, forks) = if second { (r.var()?, r.var32()?) } else { (0, 0) };
         let mut grants = Vec::new();
         for _ in 0..r.var()? {
             let scope = if r.u8()? == 0 { Scope::Everything } else { Scope::World(WorldId(r.u64()?)) };
-            let (role, verbs) = (role(r.u8()?)?, Verbs(r.u8()?));
-            grants.push(Held { scope, role, verbs, prefix: Bytes::copy_from_slice(r.bytes()?) });
+            let role = role(r.u8()?)?;
+            let (verbs, prefix) = match second {
+                true => (Verbs(r.u8()?), Bytes::copy_from_slice(r.bytes()?)),
+                false => (Verbs::ALL, Bytes::new()),
+            };
+            grants.push(Held { scope, role, verbs, prefix });
         }
-        let mut policies = Vec::new();
-        for _ in 0..r.var()? {
-            policies.push(r.str()?.to_owned());
-        }
-        let policy = some(r.str()?);
-        let acting = match r.u8()? {
-            0 => None,
-            _ => {
-                let (parent, generation) = (r.str()?.to_owned(), r.var()?);
-                let mut token = Hash::default();
-                token.0.copy_from_slice(r.take(32)?);
-                Some(Acting { parent, generation, token })
-            }
-        };
+        let (policies, policy, acting) = if second { rules(&mut r)? } else { (Vec::new(), None, None) };
         r.end()?;
         Ok(Self {
             name,
@@ -178,6 +135,19 @@ impl KeyRecord {
             acting,
         })
     }
+}
+
+/// Reads what only the second form has: the policies attached, the key's own, and for whom it acts.
+fn rules(r: &mut Reader<'_>) -> Result<(Vec<String>, Option<String>, Option<Acting>)> {
+    let policies = (0..r.var()?).map(|_| Ok(r.str()?.to_owned())).collect::<Result<_>>()?;
+    let policy = some(r.str()?);
+    if r.u8()? == 0 {
+        return Ok((policies, policy, None));
+    }
+    let (parent, generation) = (r.str()?.to_owned(), r.var()?);
+    let mut token = Hash::default();
+    token.0.copy_from_slice(r.take(32)?);
+    Ok((policies, policy, Some(Acting { parent, generation, token })))
 }
 
 /// Seals the secrets that an older program, or a store without a sealing key, left readable in `meta`. Their old bytes may lie in its

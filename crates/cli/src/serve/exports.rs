@@ -1,18 +1,18 @@
 //! The table of exports over NFS. It is kept in `DIR/exports.json`: a restarted server exports again, on the same ports, so that
 //! clients go on.
 
-use crate::dir;
+use super::table::{self, TableFile};
 use mw_env::Env;
 use mw_http::host::ExportHost;
 use mw_http::types::{Export, NewExport};
 use mw_http::{Error, Result};
 use mw_model::ErrorKind;
 use mw_nfs::Options;
-use mw_world::{At, Session, Store};
+use mw_world::{Session, Store};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 const FILE: &str = "exports.json";
@@ -37,8 +37,7 @@ struct Place {
 
 /// The exports of a server, by port.
 pub struct ExportTable {
-    dir: PathBuf,
-    env: Env,
+    file: TableFile,
     life: u64,
     places: Mutex<BTreeMap<u16, Place>>,
 }
@@ -47,13 +46,8 @@ impl ExportTable {
     /// Exports again what the table in `dir` names. What cannot be exported stays in the table with its reason.
     pub fn open(dir: &Path, store: &Arc<Store>, env: &Env) -> Self {
         let life = env.random();
-        let wishes: BTreeMap<u16, Wish> = match std::fs::read(dir.join(FILE)) {
-            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
-                tracing::error!(%error, "the table of exports is unreadable; nothing is exported again");
-                BTreeMap::new()
-            }),
-            Err(_) => BTreeMap::new(),
-        };
+        let file = TableFile::new(dir, env, FILE, "exports");
+        let wishes: BTreeMap<u16, Wish> = file.read();
         let places = wishes
             .into_iter()
             .map(|(port, wish)| {
@@ -64,7 +58,7 @@ impl ExportTable {
                 (port, Place { wish, state })
             })
             .collect();
-        Self { dir: dir.to_owned(), env: env.clone(), life, places: Mutex::new(places) }
+        Self { file, life, places: Mutex::new(places) }
     }
 
     /// Returns whether something is exported.
@@ -79,19 +73,12 @@ impl ExportTable {
 
     fn save(&self, places: &BTreeMap<u16, Place>) -> Result<()> {
         let wishes: BTreeMap<u16, &Wish> = places.iter().map(|(port, place)| (*port, &place.wish)).collect();
-        let bytes = serde_json::to_vec(&wishes)
-            .map_err(|e| Error::new(ErrorKind::Io, "the table of exports").with_source(e))?;
-        dir::write(&self.dir, FILE, &bytes, &self.env)
-            .map_err(|failure| Error::new(ErrorKind::Io, format!("the table of exports cannot be written: {failure}")))
+        self.file.write(&wishes)
     }
 }
 
 fn again(store: &Arc<Store>, port: u16, wish: &Wish, life: u64) -> Result<mw_nfs::Export> {
-    let who = store.principal(&wish.key)?;
-    let session = match &wish.at {
-        None => store.session(&who, &wish.world)?,
-        Some(at) => store.session_at(&who, &wish.world, At::parse(at)?)?,
-    };
+    let session = table::session(store, &wish.key, &wish.world, wish.at.as_deref())?;
     export(session, port, wish.read_only, life)
 }
 

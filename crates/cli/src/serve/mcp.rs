@@ -8,11 +8,11 @@ use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
-use mw_http::sigv4::{self, Credentials};
-use mw_http::{Body, ControlDoor, Error, Result, bearer, body, error, uri};
+use mw_http::{Body, ControlDoor, Error, Result, bearer, body, error, sigv4, uri};
 use mw_mcp::{Bound, McpDoor, Share};
 use mw_model::ErrorKind;
 use mw_model::text::path_text;
+use mw_s3::Presign;
 use mw_world::{Principal, Store};
 use std::sync::Arc;
 
@@ -152,10 +152,10 @@ impl Share for Presigned {
         }
         let secret = self.0.secret(&id)?.ok_or_else(mw_world::Error::denied)?;
         // The S3 door reads keys in the same text.
-        let path = format!("/{world}/{}", uri::encode(path_text(key).as_bytes(), true));
-        let host = base.split_once("://").map_or(base, |(_, host)| host);
-        let signed = sigv4::presign(&Credentials { id, secret }, &path, host, seconds, self.0.env().now());
-        let query = signed.map_err(|e| mw_world::Error::caused(e.kind(), "the URL cannot be signed", e))?;
-        Ok(format!("{base}{path}?{query}"))
+        let (key, now) = (path_text(key), self.0.env().now());
+        let (method, version, token) = ("GET", None, None);
+        let (id, secret) = (&id, &secret);
+        let ask = Presign { base, method, bucket: world, key: &key, version, id, secret, token, now, expires: seconds };
+        Ok(mw_s3::presign(&ask))
     }
 }

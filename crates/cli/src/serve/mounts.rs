@@ -3,14 +3,14 @@
 //! Invariants: the file names exactly what was asked for and not taken back; the server never opens a path on its own mounts, as it
 //! would wait for itself; a mount whose server died is detached before anything else is done with its directory.
 
-use crate::dir;
+use super::table::{self, TableFile};
 use mw_env::Env;
 use mw_fuse::MountOptions;
 use mw_http::host::MountHost;
 use mw_http::types::{Mount, NewMount, Unmount};
 use mw_http::{Error, Result};
 use mw_model::ErrorKind;
-use mw_world::{At, Session, Store};
+use mw_world::{Session, Store};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -41,21 +41,15 @@ struct Place {
 
 /// The mounts of a server.
 pub struct MountTable {
-    dir: PathBuf,
-    env: Env,
+    file: TableFile,
     places: Mutex<BTreeMap<PathBuf, Place>>,
 }
 
 impl MountTable {
     /// Mounts again what the table in `dir` names. What does not mount stays in the table with its reason.
     pub fn open(dir: &Path, store: &Arc<Store>, env: &Env) -> Self {
-        let wishes: BTreeMap<PathBuf, Wish> = match std::fs::read(dir.join(FILE)) {
-            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
-                tracing::error!(%error, "the table of mounts is unreadable; nothing is mounted again");
-                BTreeMap::new()
-            }),
-            Err(_) => BTreeMap::new(),
-        };
+        let file = TableFile::new(dir, env, FILE, "mounts");
+        let wishes: BTreeMap<PathBuf, Wish> = file.read();
         let places = wishes
             .into_iter()
             .map(|(path, wish)| {
@@ -66,7 +60,7 @@ impl MountTable {
                 (path, Place { wish, state })
             })
             .collect();
-        Self { dir: dir.to_owned(), env: env.clone(), places: Mutex::new(places) }
+        Self { file, places: Mutex::new(places) }
     }
 
     /// Returns whether a mount lives.
@@ -87,20 +81,13 @@ impl MountTable {
 
     fn save(&self, places: &BTreeMap<PathBuf, Place>) -> Result<()> {
         let wishes: BTreeMap<&Path, &Wish> = places.iter().map(|(path, place)| (path.as_path(), &place.wish)).collect();
-        let bytes =
-            serde_json::to_vec(&wishes).map_err(|e| Error::new(ErrorKind::Io, "the table of mounts").with_source(e))?;
-        dir::write(&self.dir, FILE, &bytes, &self.env)
-            .map_err(|failure| Error::new(ErrorKind::Io, format!("the table of mounts cannot be written: {failure}")))
+        self.file.write(&wishes)
     }
 }
 
 fn again(store: &Arc<Store>, path: &Path, wish: &Wish) -> Result<mw_fuse::Mount> {
     mw_fuse::clear_stale(path).map_err(fuse)?;
-    let who = store.principal(&wish.key)?;
-    let session = match &wish.at {
-        None => store.session(&who, &wish.world)?,
-        Some(at) => store.session_at(&who, &wish.world, At::parse(at)?)?,
-    };
+    let session = table::session(store, &wish.key, &wish.world, wish.at.as_deref())?;
     mw_fuse::mount(session, path, &options(wish)).map_err(fuse)
 }
 
@@ -145,7 +132,7 @@ fn checked(own: &Path, dir: &str) -> Result<PathBuf> {
 
 impl MountHost for MountTable {
     fn mount(&self, session: Session, request: &NewMount) -> Result<Mount> {
-        let path = checked(&self.dir, &request.dir)?;
+        let path = checked(self.file.dir(), &request.dir)?;
         let wish = Wish {
             world: request.world.clone(),
             at: request.at.clone(),

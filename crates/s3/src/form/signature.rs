@@ -3,11 +3,10 @@
 
 use crate::auth::Secrets;
 use crate::errors::{denied, error};
-use hmac::{Hmac, KeyInit, Mac};
+use mw_model::when;
+use mw_sigv4::{is_hmac, signing_key};
 use s3s::auth::S3Auth;
-use s3s::dto::{Timestamp, TimestampFormat};
 use s3s::{S3ErrorCode, S3Result};
-use sha2::Sha256;
 
 /// How long a signing key is good for, and how far a clock may run ahead, in nanoseconds.
 const OLDEST: u64 = 7 * 24 * 3600 * 1_000_000_000;
@@ -56,27 +55,14 @@ pub(super) async fn verify<'f>(secrets: &Secrets, fields: &'f [(String, String)]
         ));
     }
     let secret = secrets.get_secret_key(key).await?;
-    let first = format!("AWS4{}", secret.expose());
-    let signing =
-        [day, region, service, end].iter().try_fold(first.into_bytes(), |key, part| sign(&key, part.as_bytes()));
-    let mac = signing.and_then(|key| mac(&key, policy.as_bytes()));
-    if mac.zip(unhex(signature)).is_some_and(|(mac, given)| mac.verify_slice(&given).is_ok()) {
+    let signing = signing_key(secret.expose(), day, region, service);
+    if unhex(signature).is_some_and(|given| is_hmac(&signing, policy.as_bytes(), &given)) {
         return Ok(Signed { key, region, policy });
     }
     Err(error(
         S3ErrorCode::SignatureDoesNotMatch,
         "The request signature we calculated does not match the signature you provided. Check your key and signing method.",
     ))
-}
-
-fn mac(key: &[u8], text: &[u8]) -> Option<Hmac<Sha256>> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).ok()?;
-    mac.update(text);
-    Some(mac)
-}
-
-fn sign(key: &[u8], text: &[u8]) -> Option<Vec<u8>> {
-    Some(mac(key, text)?.finalize().into_bytes().to_vec())
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
@@ -89,15 +75,10 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 
 /// Reads a time such as `20260131T235959Z`, in nanoseconds.
 fn instant(text: &str) -> Option<u64> {
-    let digits = |from: usize, to: usize| text.get(from..to).filter(|t| t.bytes().all(|b| b.is_ascii_digit()));
     if text.len() != 16 || text.get(8..9) != Some("T") || text.get(15..) != Some("Z") {
         return None;
     }
-    let date = format!("{}-{}-{}", digits(0, 4)?, digits(4, 6)?, digits(6, 8)?);
-    let written = format!("{date}T{}:{}:{}.000Z", digits(9, 11)?, digits(11, 13)?, digits(13, 15)?);
-    let stamp = Timestamp::parse(TimestampFormat::DateTime, &written).ok()?;
-    let mut seconds = Vec::new();
-    stamp.format(TimestampFormat::EpochSeconds, &mut seconds).ok()?;
-    let seconds: f64 = String::from_utf8(seconds).ok()?.parse().ok()?;
-    (seconds >= 0.0).then_some(seconds as u64)?.checked_mul(1_000_000_000)
+    let part = |from: usize, to: usize| text.get(from..to);
+    let (date, clock) = ((part(0, 4)?, part(4, 6)?, part(6, 8)?), (part(9, 11)?, part(11, 13)?, part(13, 15)?));
+    when::parse_instant(&format!("{}-{}-{}T{}:{}:{}Z", date.0, date.1, date.2, clock.0, clock.1, clock.2))
 }
