@@ -161,27 +161,20 @@ if [ -n "${MW_SUITES:-}" ] && [ "${1:-}" != demo ] && [ ! -e "$suites" ] && [ -d
     fi
 fi
 
-# The official MCP client for Python, added to what is there.
-stamp="$venv/installed-mcp-$MCP"
-if [ -e "$venv/bin/pip" ] && [ ! -e "$stamp" ]; then
-    echo "deps: installing mcp $MCP in $venv"
-    if "$venv/bin/pip" install -q --disable-pip-version-check "mcp==$MCP" "boto3==$BOTO3"; then
+# What came after the first clients for Python is added to what is there.
+add() { # package...
+    local stamp="$venv/installed-$(IFS=-; echo "${*//==/-}")"
+    [ -e "$venv/bin/pip" ] && [ ! -e "$stamp" ] || return 0
+    echo "deps: installing $* in $venv"
+    # boto3 is named, so that it stays what it is.
+    if "$venv/bin/pip" install -q --disable-pip-version-check "$@" "boto3==$BOTO3"; then
         touch "$stamp"
     else
-        cannot "pip could not install mcp"
+        cannot "pip could not install $*"
     fi
-fi
-
-# What came later is added to what is there.
-stamp="$venv/installed-tigris-$TIGRIS_BOTO3-minio-$MINIO"
-if [ -e "$venv/bin/pip" ] && [ ! -e "$stamp" ]; then
-    echo "deps: installing tigris-boto3-ext $TIGRIS_BOTO3 and minio $MINIO in $venv"
-    if "$venv/bin/pip" install -q --disable-pip-version-check "tigris-boto3-ext==$TIGRIS_BOTO3" "minio==$MINIO" "boto3==$BOTO3"; then
-        touch "$stamp"
-    else
-        cannot "pip could not install tigris-boto3-ext and minio"
-    fi
-fi
+}
+add "mcp==$MCP"
+add "tigris-boto3-ext==$TIGRIS_BOTO3" "minio==$MINIO"
 
 # No script of a package is run: they would write into the home directory.
 packages=(

@@ -5,35 +5,12 @@
 # Without the AWS CLI it is skipped and named, or fails when CI is true.
 set -euo pipefail
 
-: "${MW:?set MW to the mw binary}"
-[[ -n ${MW_VENV:-} ]] && export PATH="$MW_VENV/bin:$PATH"
-if ! command -v aws >/dev/null; then
-    [[ ${CI:-} == true ]] && { echo "keys.sh needs the AWS CLI (scripts/deps.sh)"; exit 1; }
-    echo "skipped: keys.sh needs the AWS CLI"
-    exit 0
-fi
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=server.inc
+. "$here/server.inc"
+command -v aws >/dev/null || { lacks aws; echo "needs the AWS CLI"; exit 77; }
+export AWS_PAGER= AWS_MAX_ATTEMPTS=1 AWS_EC2_METADATA_DISABLED=true
 
-base=${TMPDIR:-/tmp}
-[[ -d /dev/shm && -w /dev/shm ]] && base=/dev/shm
-work=$(mktemp -d "$base/mw-keys-real.XXXXXX")
-server=
-finish() {
-    [[ -n $server ]] && kill "$server" 2>/dev/null && wait "$server" 2>/dev/null
-    rm -rf "$work"
-}
-trap finish EXIT
-unset AWS_SESSION_TOKEN AWS_PROFILE MW_ENDPOINT
-export HOME=$work MW_DATA=$work/data AWS_PAGER= AWS_MAX_ATTEMPTS=1 AWS_EC2_METADATA_DISABLED=true
-
-mkfifo "$work/ready"
-"$MW" serve --listen 127.0.0.1:0 >"$work/ready" 2>"$work/log" &
-server=$!
-exec 3<"$work/ready"
-while read -r -t 60 line <&3; do [[ $line == ready\ * ]] && break; done
-[[ ${line:-} == ready\ * ]] || { echo "the server did not become ready:"; cat "$work/log"; exit 1; }
-cat <&3 >/dev/null &
-
-eval "$("$MW" env)"
 root_id=$AWS_ACCESS_KEY_ID root_secret=$AWS_SECRET_ACCESS_KEY
 field() { python3 -c 'import json,sys
 value = json.load(sys.stdin)

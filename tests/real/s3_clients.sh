@@ -2,52 +2,13 @@
 # Real clients against a real server, verb by verb, bytes compared: boto3, the AWS CLI, rclone, s3cmd.
 #
 # Usage: MW=path/to/mw [MW_VENV=path/to/venv] s3_clients.sh
-# A client that is not installed is skipped and named; a client that fails ends the run.
+# A client that is not installed is skipped and named, or fails when CI is true; a client that fails ends the run.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-: "${MW:?set MW to the mw binary}"
-[[ -n ${MW_VENV:-} ]] && export PATH="$MW_VENV/bin:$PATH"
-
-base=${TMPDIR:-/tmp}
-[[ -d /dev/shm && -w /dev/shm ]] && base=/dev/shm
-work=$(mktemp -d "$base/mw-s3-real.XXXXXX")
-server=
-finish() {
-    [[ -n $server ]] && kill "$server" 2>/dev/null && wait "$server" 2>/dev/null
-    rm -rf "$work"
-}
-trap finish EXIT
-
-# `mw serve` says where it listens in one line: ready http://ADDR:PORT
-mkfifo "$work/ready"
-"$MW" serve --data "$work/data" --listen 127.0.0.1:0 >"$work/ready" 2>"$work/log" &
-server=$!
-exec 3<"$work/ready"
-endpoint=
-while read -r -t 60 line <&3; do
-    if [[ $line == ready\ * ]]; then
-        endpoint=${line#ready }
-        break
-    fi
-done
-[[ -n $endpoint ]] || { echo "the server did not become ready:"; cat "$work/log"; exit 1; }
-cat <&3 >/dev/null &
-
-field() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$work/data/root-key.json" "$1"; }
-AWS_ACCESS_KEY_ID=$(field id)
-AWS_SECRET_ACCESS_KEY=$(field secret)
-export AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
-export AWS_ENDPOINT_URL=$endpoint AWS_ENDPOINT_URL_S3=$endpoint
-export AWS_REGION=auto AWS_DEFAULT_REGION=auto AWS_EC2_METADATA_DISABLED=true
-export AWS_CONFIG_FILE=$work/aws-config AWS_SHARED_CREDENTIALS_FILE=$work/aws-credentials
-unset AWS_PROFILE AWS_SESSION_TOKEN AWS_CA_BUNDLE
-
-skipped=()
-have() { command -v "$1" >/dev/null || { skipped+=("$1"); return 1; }; }
-step() { printf '  %s\n' "$*"; }
-same() { cmp "$1" "$2" || { echo "the bytes differ: $1 $2"; exit 1; }; }
-fails() { if "$@" >"$work/out" 2>&1; then echo "should have failed: $*"; exit 1; fi; }
+# shellcheck source=server.inc
+. "$here/server.inc"
+have() { command -v "$1" >/dev/null || { lacks "$1"; return 1; }; }
 
 mkdir -p "$work/tree/dir with space/deep"
 head -c 100 /dev/urandom >"$work/tree/small"
@@ -61,7 +22,7 @@ if python3 -c 'import boto3' 2>/dev/null; then
     python3 "$here/s3_boto.py"
     python3 "$here/s3_versions.py"
 else
-    skipped+=(boto3)
+    lacks boto3
 fi
 
 if have aws; then
@@ -146,6 +107,4 @@ CFG
     step 'del and rb'; s3 del --recursive --force s3://s3cmd && s3 rb s3://s3cmd
 fi
 
-kill -0 "$server" || { echo "the server died:"; cat "$work/log"; exit 1; }
-[[ ${#skipped[@]} -eq 0 ]] || echo "skipped, not installed: ${skipped[*]}"
-echo ok
+ended
