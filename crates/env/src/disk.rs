@@ -71,4 +71,17 @@ pub trait File: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Those of the operating system.
     fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
+
+    /// Returns how many bytes of `offset..offset + len` hold data: neither a hole nor space that was only reserved. All of them where
+    /// the file system does not tell.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn held(&self, offset: u64, len: u64) -> io::Result<u64>;
+
+    /// Returns how many bytes of disk the file takes, reserved ones included.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn allocated(&self) -> io::Result<u64>;
 }

@@ -1,7 +1,8 @@
 //! A [`Disk`] over a real directory.
 
 use crate::disk::{Disk, File};
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
+use rustix::io::Errno;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -87,16 +88,39 @@ impl File for LocalFile {
         match fallocate(&self.0, FallocateFlags::empty(), offset, len) {
             Ok(()) => Ok(()),
             // A file system without fallocate still grows; space is then found at the write.
-            Err(rustix::io::Errno::OPNOTSUPP) if self.len()? < offset + len => self.set_len(offset + len),
-            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            Err(Errno::OPNOTSUPP) if self.len()? < offset + len => self.set_len(offset + len),
+            Err(Errno::OPNOTSUPP) => Ok(()),
             Err(e) => Err(e.into()),
         }
     }
 
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
         match fallocate(&self.0, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len) {
-            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
             Err(e) => Err(e.into()),
         }
+    }
+
+    fn held(&self, offset: u64, len: u64) -> io::Result<u64> {
+        // Where the file stands does not matter: all reads and writes name their place.
+        let end = offset + len;
+        let (mut at, mut held) = (offset, 0);
+        while at < end {
+            let data = match seek(&self.0, SeekFrom::Data(at)) {
+                Ok(data) if data < end => data,
+                // No data up to the end of the file is this error.
+                Ok(_) | Err(Errno::NXIO) => break,
+                Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(len),
+                Err(e) => return Err(e.into()),
+            };
+            at = seek(&self.0, SeekFrom::Hole(data))?.min(end);
+            held += at - data;
+        }
+        Ok(held)
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        use std::os::unix::fs::MetadataExt;
+        Ok(self.0.metadata()?.blocks() * 512)
     }
 }

@@ -72,6 +72,9 @@ pub struct Attempt {
     pub verdict: Option<String>,
     /// The space that discarding its fork gave back, in bytes.
     pub freed: Option<u64>,
+    /// What of its space other worlds may still need, in bytes: the sweep decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<u64>,
 }
 
 impl Attempt {
@@ -90,6 +93,7 @@ impl Attempt {
             output: None,
             verdict: None,
             freed: None,
+            pending: None,
         }
     }
 }

@@ -137,6 +137,7 @@ impl Runs {
             let written = live.attempt(&self.journal, n, |a| match &freed {
                 Ok(freed) => {
                     a.freed = Some(freed.bytes);
+                    a.pending = Some(freed.later).filter(|bytes| *bytes > 0);
                     if a.state != State::Promoted {
                         a.state = State::Discarded;
                     }

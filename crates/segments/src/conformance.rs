@@ -2,8 +2,8 @@
 //!
 //! It knows no engine: what only a test can do to one, reopening it and damaging its bytes, is asked of a [`Rig`].
 
-use crate::blob::HEADER;
-use crate::{Addr, BlobRef, Claim, Error, MAX_BLOB, Owner, SegmentId, Segments};
+use crate::blob::{self, HEADER};
+use crate::{Addr, BlobRef, Claim, Dead, Error, MAX_BLOB, Owner, SegmentId, Segments};
 use mw_env::Env;
 use mw_model::{ErrorKind, Hash, Incarnation, WorldId};
 use std::collections::{BTreeSet, HashMap};
@@ -310,9 +310,19 @@ fn punching(rig: &dyn Rig) {
     let own = owner(1, 1);
     let blobs: Vec<BlobRef> = (0..6).map(|n| append(segments.as_ref(), own, &content(2 * n + 1, 9_001))).collect();
     let one = blobs[1].addr;
-    let two = (blobs[3].addr.offset, blobs[4].addr.offset + blobs[4].addr.len - blobs[3].addr.offset);
-    let given = segments.punch(one.segment, &[(one.offset, one.len), two]).expect("punch");
+    let two = (blobs[3].addr.offset, blobs[5].addr.offset - blobs[3].addr.offset);
+    let dead = |ranges: &[(u32, u32)]| Dead { segment: one.segment, ranges: ranges.to_vec() };
+    let punch = |ranges: &[(u32, u32)]| segments.punch(own, &[dead(ranges)]);
+    let length = |addr: Addr| blob::padded(addr.len);
+    let held = segments.held(one.segment).expect("held");
+    let given = punch(&[(one.offset, length(one)), two]).expect("punch");
     assert!(given >= 4096, "{given} bytes came back");
+    assert_eq!(segments.held(one.segment).expect("held"), held - given, "what came back is held no more");
+    assert_eq!(
+        punch(&[(one.offset, length(one)), two]).expect("punch"),
+        0,
+        "what was given back is not given back twice"
+    );
     for (n, blob) in blobs.iter().enumerate() {
         let dead = [1, 3, 4].contains(&n);
         assert_eq!(segments.read(blob).is_err(), dead, "blob {n}");
@@ -325,9 +335,39 @@ fn punching(rig: &dyn Rig) {
         }
     }
     assert_eq!(offsets, [blobs[0].addr, blobs[2].addr, blobs[5].addr]);
-    let past = (one.segment.size() as u32 - 64, 128);
-    assert_eq!(kind(segments.punch(one.segment, &[past])), ErrorKind::Invalid);
-    assert_eq!(kind(segments.punch(SegmentId::new(0, 1 << 29, 16), &[])), ErrorKind::Invalid);
+    // A range grows as what lies beside it dies: only what is new counts.
+    let grown = (one.offset, blobs[5].addr.offset - one.offset);
+    let more = punch(&[grown]).expect("punch");
+    assert!(
+        more > 0 && more < u64::from(length(blobs[2].addr)) + 3 * 4096,
+        "{more} bytes came back with the third blob"
+    );
+    assert_eq!(segments.held(one.segment).expect("held"), held - given - more);
+    let end = one.segment.size() as u32;
+    let used = blobs[5].addr.offset + length(blobs[5].addr);
+    for (what, range) in [
+        ("past the end", (end - 64, 128)),
+        ("what an open segment may still take", (used, end - used)),
+        ("in the middle of a blob", (one.offset + 4, 4096)),
+        ("less than a header", (one.offset, 32)),
+    ] {
+        assert_eq!(kind(punch(&[range])), ErrorKind::Invalid, "{what}");
+    }
+    let strange = Dead { segment: SegmentId::new(0, 1 << 29, 16), ranges: vec![(0, 4096)] };
+    assert_eq!(segments.punch(own, &[strange]).expect("punch"), 0, "no segment of the owner's");
+    assert_eq!(segments.punch(owner(2, 1), &[dead(&[(0, 9_064)])]).expect("punch"), 0, "another's segment");
+    // A segment that takes no more: its unused end comes back too, and what lives in it stays.
+    segments.seal(own);
+    let claims = segments.claims(own);
+    punch(&[(used, end - used)]).expect("punch");
+    for (n, blob) in blobs.iter().enumerate().filter(|(n, _)| [0, 5].contains(n)) {
+        assert_eq!(segments.read(blob).expect("read"), content(2 * n as u64 + 1, 9_001));
+    }
+    for claim in &claims {
+        assert!(segments.walk(claim).expect("walk").iter().all(|found| found.whole), "the end is no damage");
+    }
+    let after = append(segments.as_ref(), own, b"after the hole");
+    assert_ne!(after.addr.segment, one.segment);
 }
 
 fn syncs(rig: &dyn Rig) {

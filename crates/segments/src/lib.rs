@@ -3,6 +3,7 @@
 //! - [`Segments`]: the seam;
 //! - [`addr`]: addresses, owners, claims;
 //! - [`blob`]: the header and codec of one blob;
+//! - [`Dead`]: what is to be given back inside segments that live on;
 //! - [`local`]: the default engine: a few large files carved into segments;
 //! - [`memory`]: for tests;
 //! - `walk`: finding blobs by their headers alone;
@@ -13,12 +14,14 @@ pub mod addr;
 pub mod blob;
 pub mod chunk;
 pub mod conformance;
+mod dead;
 mod error;
 pub mod local;
 pub mod memory;
 mod walk;
 
 pub use addr::{Addr, BlobRef, Claim, Owner, SegmentId};
+pub use dead::Dead;
 pub use error::Error;
 pub use local::Local;
 pub use memory::Memory;
@@ -94,11 +97,13 @@ pub trait Segments: Send + Sync + Debug {
     /// Those of the operating system; a segment is never freed twice.
     fn free(&self, segments: &[SegmentId]) -> Result<u64>;
 
-    /// Gives the disk space of dead ranges inside a live segment back, where the engine can; returns the bytes.
+    /// Gives the disk space of dead ranges inside live segments of `owner` back, where the engine can; returns the bytes that came
+    /// back now, so that a range given back before counts for nothing. The caller has made durable that nothing refers to the
+    /// ranges. A segment that is not the owner's (it was freed meanwhile) is passed over.
     ///
     /// # Errors
-    /// Those of the operating system.
-    fn punch(&self, segment: SegmentId, ranges: &[(u32, u32)]) -> Result<u64>;
+    /// `Invalid` for a range in which no blobs can lie; those of the operating system.
+    fn punch(&self, owner: Owner, dead: &[Dead]) -> Result<u64>;
 
     /// Walks the blobs of a segment by their headers (fsck).
     ///
@@ -108,6 +113,18 @@ pub trait Segments: Send + Sync + Debug {
 
     /// Returns how much room there is.
     fn usage(&self) -> Usage;
+
+    /// Returns how many bytes of a segment hold data: what was given back, and what was never written, does not count.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn held(&self, segment: SegmentId) -> Result<u64>;
+
+    /// Returns how many bytes of disk, or of memory, the engine takes for all segments, free ones included.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn footprint(&self) -> Result<u64>;
 
     /// Returns the number of syncs since the start.
     fn syncs(&self) -> u64;

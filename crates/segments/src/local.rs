@@ -8,19 +8,21 @@
 //! - `space`: who owns what, and how files grow (plans only);
 //! - `cursor`: where each owner appends;
 //! - `file`: a data file and its header;
-//! - `sync`: group sync.
+//! - `sync`: group sync;
+//! - `punch`: dead ranges inside live segments given back.
 //!
 //! Locks, in the order in which they may be taken: a cursor, then the space, then the table of files.
 
 mod buddy;
 mod cursor;
 mod file;
+mod punch;
 mod space;
 mod sync;
 
 use crate::addr::{LAST_LOG2, UNIT, log2_for, log2_holding};
-use crate::blob::{self, Flaw, HEADER, Header};
-use crate::{Addr, BlobRef, Claim, Error, Found, MAX_BLOB, Owner, Result, SegmentId, Segments, Usage, walk};
+use crate::blob::{self, Flaw, HEADER};
+use crate::{Addr, BlobRef, Claim, Dead, Error, Found, MAX_BLOB, Owner, Result, SegmentId, Segments, Usage, walk};
 use bytes::Bytes;
 use cursor::{Cursor, Cursors, Open};
 use file::DataFile;
@@ -30,9 +32,6 @@ use space::{Growth, Space};
 use std::io;
 use std::sync::Arc;
 use sync::GroupSync;
-
-/// What a hole is made of: the block of the file systems in use.
-const BLOCK: u64 = 4096;
 
 /// How files are laid out. The defaults are for use, other values for tests.
 #[derive(Debug, Clone, Copy)]
@@ -218,24 +217,6 @@ impl Local {
         Ok(synced > 0)
     }
 
-    /// Punches `ranges`, which lie before `end`, in a segment that cannot go away meanwhile.
-    fn punch_ranges(&self, segment: SegmentId, ranges: &[(u32, u32)], end: u64) -> Result<u64> {
-        let data = self.file(segment).ok_or_else(|| Error::unowned(segment))?;
-        let mut total = 0;
-        for &(offset, len) in ranges {
-            let len = blob::padded(len);
-            let inside = u64::from(offset) + u64::from(len) <= end;
-            if offset % blob::ALIGN != 0 || (len as usize) < HEADER || !inside {
-                return Err(Error::invalid(format!("no blobs lie at {offset}..+{len} of segment {segment}")));
-            }
-            let outcome = punch_range(&data, segment.offset() + u64::from(offset), len);
-            data.touch();
-            self.sync.wrote();
-            total += outcome.map_err(|error| refused(HEADER as u64, &data.name, error))?;
-        }
-        Ok(total)
-    }
-
     /// Returns why a blob that does not verify does not.
     fn blame(&self, blob: &BlobRef, flaw: Flaw) -> Error {
         let space = self.space.lock();
@@ -331,17 +312,8 @@ impl Segments for Local {
         Ok(segments.iter().map(|id| id.size()).sum())
     }
 
-    fn punch(&self, segment: SegmentId, ranges: &[(u32, u32)]) -> Result<u64> {
-        self.sync.alive()?;
-        let owner = self.space.lock().owner(segment).ok_or_else(|| Error::unowned(segment))?;
-        // The cursor stays locked, so that the segment cannot be freed and handed to another while holes are made in it.
-        self.cursors.with(owner, |cursor| {
-            if self.space.lock().owner(segment) != Some(owner) {
-                return Err(Error::unowned(segment));
-            }
-            let open = cursor.open.as_ref().filter(|open| open.id == segment);
-            self.punch_ranges(segment, ranges, open.map_or(segment.size(), |open| u64::from(open.used)))
-        })
+    fn punch(&self, owner: Owner, dead: &[Dead]) -> Result<u64> {
+        self.punch_dead(owner, dead)
     }
 
     fn walk(&self, claim: &Claim) -> Result<Vec<Found>> {
@@ -356,6 +328,21 @@ impl Segments for Local {
 
     fn usage(&self) -> Usage {
         self.space.lock().usage()
+    }
+
+    fn held(&self, segment: SegmentId) -> Result<u64> {
+        let data = self.file(segment).ok_or_else(|| Error::unowned(segment))?;
+        data.file
+            .held(segment.offset(), segment.size())
+            .map_err(|e| Error::io(format!("looking at segment {segment}"), e))
+    }
+
+    fn footprint(&self) -> Result<u64> {
+        let files = self.files.read().clone();
+        let of = |data: &Arc<DataFile>| {
+            data.file.allocated().map_err(|e| Error::io(format!("looking at data file {}", data.name), e))
+        };
+        files.iter().map(of).sum()
     }
 
     fn syncs(&self) -> u64 {
@@ -385,17 +372,4 @@ impl Hole {
         }
         holes
     }
-}
-
-/// Gives the whole blocks of a dead range back, behind a header that says so, and returns how many bytes that were. The header
-/// keeps the segment walkable.
-fn punch_range(data: &DataFile, start: u64, len: u32) -> io::Result<u64> {
-    let from = (start + HEADER as u64).next_multiple_of(BLOCK);
-    let to = (start + u64::from(len)) / BLOCK * BLOCK;
-    if from >= to {
-        return Ok(0);
-    }
-    data.file.write_at(&Header::hole(len).encode(), start)?;
-    data.file.punch(from, to - from)?;
-    Ok(to - from)
 }

@@ -4,8 +4,8 @@
 //! so that a read of a freed segment always fails. It does not know about files.
 
 use crate::addr::{UNIT, log2_for};
-use crate::blob::{self, Flaw, HEADER, Header};
-use crate::{Addr, BlobRef, Claim, Error, Found, MAX_BLOB, Owner, Result, SegmentId, Segments, Usage, walk};
+use crate::blob::{self, Codec, Flaw, HEADER, Header};
+use crate::{Addr, BlobRef, Claim, Dead, Error, Found, MAX_BLOB, Owner, Result, SegmentId, Segments, Usage, walk};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
@@ -179,20 +179,28 @@ impl Segments for Memory {
         Ok(segments.iter().map(|id| id.size()).sum())
     }
 
-    fn punch(&self, segment: SegmentId, ranges: &[(u32, u32)]) -> Result<u64> {
+    fn punch(&self, owner: Owner, dead: &[Dead]) -> Result<u64> {
         let mut state = self.state.lock();
-        let bytes = &mut state.segments.get_mut(&segment).ok_or_else(|| Error::unowned(segment))?.bytes;
         let mut total = 0;
-        for &(offset, len) in ranges {
-            let len = blob::padded(len);
-            let range = offset as usize..(offset as usize).saturating_add(len as usize);
-            match bytes.get_mut(range) {
-                Some(dead) if len as usize >= HEADER => {
-                    dead.fill(0);
-                    dead[..HEADER].copy_from_slice(&Header::hole(len).encode());
-                    total += u64::from(len);
+        for dead in dead {
+            let open = state.open.get(&owner).is_some_and(|open| open.segment == Some(dead.segment));
+            let Some(found) = state.segments.get_mut(&dead.segment).filter(|found| found.owner == owner) else {
+                continue;
+            };
+            let bytes = &mut found.bytes;
+            dead.check(if open { bytes.len() as u64 } else { dead.segment.size() })?;
+            for &(offset, len) in &dead.ranges {
+                // What was never written takes no memory.
+                let end = (offset + len).min(bytes.len() as u32);
+                if ((end.saturating_sub(offset)) as usize) < HEADER {
+                    continue;
                 }
-                _ => return Err(Error::invalid(format!("no blobs lie at {offset}..+{len} of segment {segment}"))),
+                let header = |at: u32| Ok::<_, Error>(head_of(&bytes[at as usize..]));
+                let before: u32 = walk::holes(offset, end, header)?.iter().map(|(_, len)| len).sum();
+                bytes[offset as usize..end as usize].fill(0);
+                let hole = Header::hole(len).encode();
+                bytes[offset as usize..offset as usize + HEADER].copy_from_slice(&hole);
+                total += u64::from(end - offset - before);
             }
         }
         Ok(total)
@@ -211,7 +219,35 @@ impl Segments for Memory {
         Usage { claimed: self.state.lock().segments.keys().map(|id| id.size()).sum(), free: 0 }
     }
 
+    fn held(&self, segment: SegmentId) -> Result<u64> {
+        let state = self.state.lock();
+        let bytes = &state.segments.get(&segment).ok_or_else(|| Error::unowned(segment))?.bytes;
+        let mut given = 0;
+        let mut at = 0;
+        while bytes.len().saturating_sub(at) >= HEADER
+            && let Ok(header) = Header::decode(&bytes[at..])
+        {
+            let len = (blob::padded(header.len()) as usize).min(bytes.len() - at);
+            given += if header.codec == Codec::Hole { len } else { 0 };
+            at += len;
+        }
+        Ok((bytes.len() - given) as u64)
+    }
+
+    fn footprint(&self) -> Result<u64> {
+        let ids: Vec<SegmentId> = self.state.lock().segments.keys().copied().collect();
+        ids.into_iter().map(|id| self.held(id)).sum()
+    }
+
     fn syncs(&self) -> u64 {
         self.state.lock().syncs
     }
+}
+
+/// Returns the first bytes, as many as a header has.
+fn head_of(bytes: &[u8]) -> [u8; HEADER] {
+    let mut head = [0; HEADER];
+    let len = bytes.len().min(HEADER);
+    head[..len].copy_from_slice(&bytes[..len]);
+    head
 }

@@ -17,6 +17,8 @@ pub(crate) fn blobs(segment: SegmentId, used: &Bytes) -> Vec<Found> {
     let mut at = 0;
     while at < used.len() {
         at += match Header::decode(&used[at..]) {
+            // What was given back may reach past the end: to that of the segment.
+            Ok(header) if header.codec == Codec::Hole && header.len() as usize >= used.len() - at => break,
             Ok(header) if header.len() as usize <= used.len() - at => {
                 let len = header.len();
                 if header.codec != Codec::Hole {
@@ -35,6 +37,26 @@ pub(crate) fn blobs(segment: SegmentId, used: &Bytes) -> Vec<Found> {
         };
     }
     found
+}
+
+/// Lists the ranges inside `from..to` that were given back, as far as headers lead from `from`, where one may stand: offset and
+/// length.
+pub(crate) fn holes<E>(
+    from: u32,
+    to: u32,
+    mut read: impl FnMut(u32) -> Result<[u8; HEADER], E>,
+) -> Result<Vec<(u32, u32)>, E> {
+    let mut holes = Vec::new();
+    let mut at = from;
+    while to.saturating_sub(at) as usize >= HEADER {
+        let Ok(header) = Header::decode(&read(at)?) else { break };
+        let len = blob::padded(header.len()).min(to - at);
+        if header.codec == Codec::Hole {
+            holes.push((at, len));
+        }
+        at += len;
+    }
+    Ok(holes)
 }
 
 /// Returns the distance from the start of `bytes`, which is no header, to the next header or the end.

@@ -377,4 +377,17 @@ impl File for SimFile {
         let end = offset.checked_add(len).ok_or(io::ErrorKind::InvalidInput)?;
         self.disk.0.lock().change_step(self.number, Change::Punch(offset..end))
     }
+
+    fn held(&self, offset: u64, len: u64) -> io::Result<u64> {
+        let end = offset.checked_add(len).ok_or(io::ErrorKind::InvalidInput)?;
+        let state = self.disk.0.lock();
+        state.powered()?;
+        Ok(state.inodes[self.number].live.held(offset..end))
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        let state = self.disk.0.lock();
+        state.powered()?;
+        Ok(state.inodes[self.number].live.used())
+    }
 }

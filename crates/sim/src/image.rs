@@ -31,6 +31,12 @@ impl Image {
         self.space.count() * PAGE
     }
 
+    /// Returns how many bytes of `range` take disk.
+    pub(crate) fn held(&self, range: Range<u64>) -> u64 {
+        let within = |page: u64| (page * PAGE).clamp(range.start, range.end.max(range.start));
+        self.space.0.iter().map(|(&start, &end)| within(end) - within(start)).sum()
+    }
+
     /// Returns how much more disk a write or reservation of `range` takes.
     pub(crate) fn wants(&self, range: Range<u64>) -> u64 {
         let mut more = self.space.clone();

@@ -14,6 +14,11 @@ use mw_model::{ErrorKind, Ino, WorldId};
 use mw_segments::SegmentId;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How often a deletion looks whether those who still read have let go, and how long it waits in between.
+const LET_GO: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The space that a deletion gives back, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,22 +51,67 @@ impl Store {
         if shared_out || busy {
             return Ok(Freed { bytes: 0, later });
         }
+        let base = self.record_of(id)?.and_then(|record| record.parent);
         self.forget(id)?;
-        Ok(Freed { bytes: self.free_segments(id, &claims)?, later: 0 })
+        if let Some((base, _, _)) = base {
+            self.end_loan(base, id)?;
+        }
+        Ok(Freed { bytes: self.free_segments(id, &claims)?.1, later: 0 })
     }
 
-    /// Drops the claims of segments durably, then frees them.
-    pub(crate) fn free_segments(&self, world: WorldId, segments: &[SegmentId]) -> Result<u64> {
-        let mut freed = 0;
-        for part in segments.chunks(1024) {
-            let mut batch = Batch::new();
-            for segment in part {
-                batch.delete(layout::segment(world, *segment));
-            }
-            self.meta.commit(batch, Durability::Durable)?;
-            freed += self.segments.free(part)?;
+    /// Ends the loan of a base to a fork of which nothing is left, and which lent nothing itself: a base that has no other borrower is
+    /// again one that never lent, and gives its space back whole when it goes (what was forked to be judged, say).
+    fn end_loan(&self, base: WorldId, fork: WorldId) -> Result<()> {
+        let Some(base) = self.open.lock().get(&base).cloned() else { return Ok(()) };
+        let mut head = base.head.lock();
+        if !head.borrowers.gone(fork) {
+            return Ok(());
         }
-        Ok(freed)
+        let alive = layout::of(Tag::Alive, base.id);
+        let mut batch = Batch::new();
+        batch.require(alive.clone(), Expect::Value(alive_value(true)));
+        batch.put(alive, alive_value(false));
+        // In order after the commits that removed the fork.
+        match self.meta.commit(batch, Durability::Soon) {
+            Ok(()) => head.shared_out = false,
+            // It was deleted meanwhile.
+            Err(mw_meta::Error::Conflict { .. }) => {}
+            Err(e) => return Err(e.into()),
+        }
+        Ok(())
+    }
+
+    /// Drops the claims of segments durably, then frees them; returns how many there were, and their bytes. A segment belongs to
+    /// whoever drops its claim: one whose claim is gone was freed by another (a sweep beside a deletion), and may be in use again.
+    pub(crate) fn free_segments(&self, world: WorldId, segments: &[SegmentId]) -> Result<(u64, u64)> {
+        let (mut count, mut bytes) = (0, 0);
+        for part in segments.chunks(1024) {
+            loop {
+                let mut batch = Batch::new();
+                let mut held = Vec::with_capacity(part.len());
+                for segment in part {
+                    let place = layout::segment(world, *segment);
+                    if self.meta.get(&place)?.is_some() {
+                        batch.require(place.clone(), Expect::Present);
+                        batch.delete(place);
+                        held.push(*segment);
+                    }
+                }
+                if held.is_empty() {
+                    break;
+                }
+                match self.meta.commit(batch, Durability::Durable) {
+                    Ok(()) => {
+                        count += held.len() as u64;
+                        bytes += self.segments.free(&held)?;
+                        break;
+                    }
+                    Err(mw_meta::Error::Conflict { .. }) => {}
+                    Err(e) => return Err(e.into()),
+                }
+            }
+        }
+        Ok((count, bytes))
     }
 
     /// Removes every record of a dead world but its claims: first what leans, then what is leaned on, last the record that says
@@ -192,8 +242,16 @@ impl Session {
         self.store.open.lock().remove(&world.id);
         world.listeners.tell(0, &[Changed::Gone]);
         self.store.segments.seal(world.owner);
-        // This session is one holder; any other may still be reading.
-        let busy = Arc::strong_count(world) > 1;
+        // This session is one holder; any other may still be reading. Most are done in a moment, and a deletion that waits for them can
+        // say what it gives back.
+        let read = || Arc::strong_count(world) > 1;
+        for _ in 0..LET_GO {
+            if !read() {
+                break;
+            }
+            self.store.env.sleep(PAUSE);
+        }
+        let busy = read();
         if busy {
             self.store.graves.lock().insert(world.id, Arc::downgrade(world));
         }

@@ -23,7 +23,37 @@ use std::sync::atomic::Ordering;
 /// The edits of a fold, and how to take back the joins of each file.
 struct Plan {
     edits: BTreeMap<Bytes, Option<Value>>,
-    joins: BTreeMap<Ino, Vec<(Bytes, Extent)>>,
+    joins: Joins,
+}
+
+/// How to take back the joins of each file.
+type Joins = BTreeMap<Ino, Vec<(Bytes, Extent)>>;
+
+/// A fold whose tree is written and that is not committed.
+struct Fold<'a> {
+    world: &'a World,
+    root: Root,
+    joins: Joins,
+    /// The state that it stands for, but for the root, and the bytes of the one that it replaces.
+    target: State,
+    state_bytes: Bytes,
+    _written: Written<'a>,
+}
+
+/// Keeps the sweep away from what a fold has written, until that is committed.
+struct Written<'a>(&'a World);
+
+impl<'a> Written<'a> {
+    fn begin(world: &'a World) -> Self {
+        world.staging.fetch_add(1, Ordering::SeqCst);
+        Self(world)
+    }
+}
+
+impl Drop for Written<'_> {
+    fn drop(&mut self) {
+        self.0.staging.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Store {
@@ -35,12 +65,29 @@ impl Store {
 
     /// Folds a world whose `folding` lock the caller holds.
     pub(crate) fn fold_in_turn(&self, world: &World) -> Result<()> {
+        self.fold_together(&[world])
+    }
+
+    /// Folds worlds whose `folding` locks the caller holds: one sync covers what all of them write.
+    pub(crate) fn fold_together(&self, worlds: &[&World]) -> Result<()> {
+        let mut folds = Vec::with_capacity(worlds.len());
+        for world in worlds {
+            folds.extend(self.begin_fold(world)?);
+        }
+        if !folds.is_empty() {
+            self.segments.sync()?;
+        }
+        folds.into_iter().try_for_each(|fold| self.end_fold(fold))
+    }
+
+    /// Freezes the overlay and edits it into the tree; does nothing when the state of the world is its root.
+    fn begin_fold<'a>(&self, world: &'a World) -> Result<Option<Fold<'a>>> {
         let (frozen, root, target, state_bytes) = {
             let mut head = world.head.lock();
             world.need_alive()?;
             let view = world.view();
             if view.overlay.is_empty() && view.frozen.is_none() && head.state.lean.is_empty() {
-                return Ok(());
+                return Ok(None);
             }
             // A fold that failed left a frozen overlay: the newer records lie over it.
             let frozen = match view.frozen {
@@ -54,39 +101,31 @@ impl Store {
             head.bytes = 0;
             (frozen, view.root, world.state_now(&head), head.state_bytes.clone())
         };
-        world.staging.fetch_add(1, Ordering::SeqCst);
-        let folded = self.fold_frozen(world, &frozen, root, target, state_bytes);
-        world.staging.fetch_sub(1, Ordering::SeqCst);
-        folded
+        let written = Written::begin(world);
+        let Plan { edits, joins } = self.plan_fold(world, &frozen)?;
+        let edits: Vec<_> = edits.into_iter().collect();
+        let root = self.tree.edit(&root, &world.salt, world.owner, &edits)?;
+        Ok(Some(Fold { world, root, joins, target, state_bytes, _written: written }))
     }
 
-    fn fold_frozen(
-        &self,
-        world: &World,
-        frozen: &Overlay,
-        root: Root,
-        target: State,
-        state_bytes: Bytes,
-    ) -> Result<()> {
-        let plan = self.plan_fold(world, frozen)?;
-        let edits: Vec<_> = plan.edits.into_iter().collect();
-        let mut folded = self.tree.edit(&root, &world.salt, world.owner, &edits)?;
-        self.segments.sync()?;
+    /// Commits a fold whose bytes are synced.
+    fn end_fold(&self, fold: Fold<'_>) -> Result<()> {
+        let Fold { world, mut root, joins, target, state_bytes, _written } = fold;
         let mut undone = BTreeSet::new();
         loop {
             let mut head = world.head.lock();
-            let changed = changed_files(&world.view().overlay, &plan.joins)?;
+            let changed = changed_files(&world.view().overlay, &joins)?;
             let late: BTreeSet<Ino> = changed.difference(&undone).copied().collect();
             if late.is_empty() {
-                return self.commit_fold(world, &mut head, folded, target, state_bytes);
+                return self.commit_fold(world, &mut head, root, target, state_bytes);
             }
             drop(head);
             let mut back = Vec::new();
-            for (key, extent) in late.iter().flat_map(|ino| &plan.joins[ino]) {
+            for (key, extent) in late.iter().flat_map(|ino| &joins[ino]) {
                 back.push((key.clone(), Some(self.settled(world, extent)?.encode())));
             }
             back.sort_by(|a, b| a.0.cmp(&b.0));
-            folded = self.tree.edit(&folded, &world.salt, world.owner, &back)?;
+            root = self.tree.edit(&root, &world.salt, world.owner, &back)?;
             self.segments.sync()?;
             undone.extend(late);
         }
@@ -208,7 +247,7 @@ fn apart(extent: &Extent, outer: Option<BlobRef>, offset: u32) -> Extent {
 }
 
 /// Returns the files that were joined and whose extents were changed since.
-fn changed_files(overlay: &Overlay, joins: &BTreeMap<Ino, Vec<(Bytes, Extent)>>) -> Result<BTreeSet<Ino>> {
+fn changed_files(overlay: &Overlay, joins: &Joins) -> Result<BTreeSet<Ino>> {
     let mut late = BTreeSet::new();
     if joins.len() < overlay.len() {
         for ino in joins.keys() {

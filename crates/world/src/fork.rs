@@ -18,13 +18,14 @@ use crate::sync::SyncPoints;
 use crate::time::At;
 use crate::versioning::{Versioning, Versions};
 use crate::view::View;
-use crate::world::{Head, World, WorldRecord, alive_value};
+use crate::world::{Borrowers, Head, World, WorldRecord, alive_value};
 use bytes::Bytes;
 use mw_meta::{Batch, Durability, Expect, Order};
 use mw_model::{ErrorKind, FileType, Hash, Ino, Seq, Version, WorldId, WorldName};
 use mw_segments::Owner;
 use mw_tree::Root;
 use parking_lot::MutexGuard;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -239,6 +240,7 @@ impl Store {
         let made = self.make_submit(who, name, id, record, state, view, first, once, quota, batch);
         if made.is_ok() {
             head.shared_out = true;
+            head.borrowers.forked(id);
         }
         drop(head);
         drop(quiet);
@@ -248,7 +250,7 @@ impl Store {
             Err(e) => return Err(self.why_not_made(world, who, name, e)?),
         };
         ticket.wait()?;
-        self.keep_open(id, &fork);
+        let fork = self.keep_open(id, &fork);
         if let Err(e) = self.drop_orphans(&fork) {
             tracing::warn!(fork = name.as_str(), "orphans stay for now: {e}");
         }
@@ -341,6 +343,7 @@ impl Store {
             state_bytes,
             chain: first.chain(),
             shared_out: false,
+            borrowers: Borrowers::Forks(HashSet::new()),
             floor: Version(0),
             bytes: 0,
             loose: Seq(0),

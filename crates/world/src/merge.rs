@@ -54,7 +54,19 @@ pub(crate) struct Decide<'a> {
     pub combine: Combine,
     /// Whether nothing is to be written but the plan.
     pub dry_run: bool,
+    /// Hears how far it is, and may end it.
+    pub watch: &'a dyn Watch,
 }
+
+/// Hears how far a merge is: what it does, and how much of how much is done where that is known.
+pub(crate) trait Watch {
+    /// # Errors
+    /// The merge is to end here. Nothing was committed.
+    fn at(&self, what: &str, done: usize, of: usize) -> Result<()>;
+}
+
+/// How many nodes lie between two looks at the watch.
+const LOOK: usize = 256;
 
 /// What a merge came to.
 pub(crate) struct Merged {
@@ -66,11 +78,13 @@ pub(crate) struct Merged {
 
 /// Merges what theirs did since the common state into a mutation that sees ours.
 pub(crate) fn merge(txn: &mut Txn<'_>, sides: &Sides<'_>, how: &Decide<'_>) -> Result<Merged> {
+    how.watch.at("comparing both sides with what they had in common", 0, 0)?;
     let (ours, theirs) = (records(sides.common, sides.ours)?, records(sides.common, sides.theirs)?);
+    how.watch.at("deciding", 0, 0)?;
     let mut weave = weave::Weave::new([sides.common, sides.ours, sides.theirs], &ours, &theirs)?;
     let plan = settle::settle(&mut weave, sides, how)?;
     if plan.conflicts.is_empty() {
-        apply::apply(txn, &mut weave, &plan, sides.into_base, how.dry_run)?;
+        apply::apply(txn, &mut weave, &plan, sides.into_base, how)?;
     }
     Ok(Merged { merged: plan.merged(), conflicts: plan.conflicts })
 }

@@ -20,6 +20,7 @@ use bytes::Bytes;
 use mw_model::Version;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// How a promote or rebase is done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,9 +70,17 @@ impl Session {
     /// deleted.
     /// Conflicts are no error: see [`Promoted::conflicts`].
     pub fn promote(&self, options: &PromoteOptions) -> Result<Promoted> {
+        self.promote_watched(options, &|_| {})
+    }
+
+    /// Does what [`Session::promote`] does and says meanwhile what it is doing.
+    ///
+    /// # Errors
+    /// Those of [`Session::promote`], and `Cancelled` after [`Session::stop_merge`]: nothing was applied.
+    pub fn promote_watched(&self, options: &PromoteOptions, progress: &dyn Fn(&str)) -> Result<Promoted> {
         self.need_present()?;
         let base = self.base(Role::Admin)?;
-        self.bring(base, true, options)
+        self.bring(base, true, options, progress)
     }
 
     /// Brings the changes of the base to this fork.
@@ -79,10 +88,32 @@ impl Session {
     /// # Errors
     /// `Denied` below admin on the fork or reader on the base; otherwise those of [`Session::promote`].
     pub fn rebase(&self, options: &PromoteOptions) -> Result<Promoted> {
+        self.rebase_watched(options, &|_| {})
+    }
+
+    /// Does what [`Session::rebase`] does and says meanwhile what it is doing.
+    ///
+    /// # Errors
+    /// Those of [`Session::rebase`], and `Cancelled` after [`Session::stop_merge`]: nothing was applied.
+    pub fn rebase_watched(&self, options: &PromoteOptions, progress: &dyn Fn(&str)) -> Result<Promoted> {
         self.need_present()?;
         self.need(Role::Admin)?;
         let base = self.base(Role::Reader)?;
-        self.bring(base, false, options)
+        self.bring(base, false, options, progress)
+    }
+
+    /// Ends every promote and rebase of this fork that is under way and has not begun to commit: it fails with `Cancelled`, and
+    /// nothing of it was applied. One that has begun to commit is done, as if nobody had asked.
+    ///
+    /// # Errors
+    /// `Denied` to a key that may neither promote nor rebase the fork.
+    pub fn stop_merge(&self) -> Result<()> {
+        self.need(Role::Reader)?;
+        if !self.allows(Role::Admin) {
+            self.base(Role::Admin)?;
+        }
+        self.world.stops.fetch_add(1, Ordering::SeqCst);
+        Ok(())
     }
 
     /// Makes the world again what it was at an instant, as a new change.
@@ -104,9 +135,16 @@ impl Session {
         back::Back { session: self, at: &from, path: Some(path) }.run()
     }
 
-    fn bring(&self, base: Arc<World>, into_base: bool, options: &PromoteOptions) -> Result<Promoted> {
+    fn bring(
+        &self,
+        base: Arc<World>,
+        into_base: bool,
+        options: &PromoteOptions,
+        progress: &dyn Fn(&str),
+    ) -> Result<Promoted> {
         let fork = self.world.clone();
-        bring::Bring { store: &self.store, who: &self.who, fork, base, into_base, options }.run()
+        let stops = fork.stops.load(Ordering::SeqCst);
+        bring::Bring { store: &self.store, who: &self.who, fork, base, into_base, options, progress, stops }.run()
     }
 
     fn need_present(&self) -> Result<()> {

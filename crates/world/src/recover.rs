@@ -10,11 +10,12 @@ use crate::record::{self, Extent, Kind};
 use crate::state::State;
 use crate::store::Store;
 use crate::view::{Overlay, View};
-use crate::world::{Head, World, WorldRecord};
+use crate::world::{Borrowers, Head, World, WorldRecord};
 use bytes::Bytes;
 use mw_meta::{Batch, Durability, Order};
 use mw_model::{ErrorKind, Hash, Seq, Version, WorldId};
 use mw_segments::Owner;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// How many entries are read at a time.
@@ -56,6 +57,7 @@ impl Store {
             state,
             state_bytes,
             shared_out: alive.get(1) == Some(&1),
+            borrowers: if alive.get(1) == Some(&1) { Borrowers::Any } else { Borrowers::Forks(HashSet::new()) },
             floor,
             // Whether the tail reached the disk is not known: the next durable commit syncs the segments first.
             loose: durable,

@@ -20,6 +20,7 @@ use mw_segments::{Claim, Owner, Segments};
 use mw_tree::{Cache, Tree};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -90,6 +91,10 @@ pub struct Store {
     pub(crate) forking: Mutex<()>,
     /// One world at a time is opened.
     loading: Mutex<()>,
+    /// One sweep at a time.
+    pub(crate) sweeping: Mutex<()>,
+    /// Bytes that sweeps have given back since the start.
+    pub(crate) swept: AtomicU64,
     /// Deleted worlds that somebody may still be reading.
     pub(crate) graves: Mutex<HashMap<WorldId, Weak<World>>>,
     folds: Arc<Folds>,
@@ -169,6 +174,8 @@ impl Store {
             open: Mutex::new(HashMap::new()),
             forking: Mutex::new(()),
             loading: Mutex::new(()),
+            sweeping: Mutex::new(()),
+            swept: AtomicU64::new(0),
             graves: Mutex::new(HashMap::new()),
             folds: folds.clone(),
             meta,
@@ -401,14 +408,16 @@ impl Store {
 
     /// Keeps a world open. When many are, those that nobody holds are closed: an idle world is a record only, and its log
     /// has all that its overlay had.
-    pub(crate) fn keep_open(&self, id: WorldId, world: &Arc<World>) {
+    ///
+    /// Returns the one that is open from now on: somebody may have found a new world and opened it before its maker came here.
+    pub(crate) fn keep_open(&self, id: WorldId, world: &Arc<World>) -> Arc<World> {
         let mut open = self.open.lock();
         if open.len() >= MAX_OPEN {
             open.retain(|_, world| {
                 Arc::strong_count(world) > 1 || world.listeners.any() || !world.opens.lock().is_empty()
             });
         }
-        open.insert(id, world.clone());
+        open.entry(id).or_insert_with(|| world.clone()).clone()
     }
 
     /// Returns a new inode number.

@@ -1,8 +1,13 @@
-//! Sweep: what nothing refers to any more is freed, by whole segments.
+//! Sweep: what nothing refers to any more is given back: whole segments, and ranges inside those in which something lives.
 //!
 //! Reachability grows only from roots that the mark saw: every borrowing commit requires the record of the root under which the
-//! bytes were found. A segment is freed only when its claim was there before the mark began, its owner has stopped appending
-//! to it, and no call had bytes in it that were not committed yet.
+//! bytes were found. A segment is looked at only when its claim was there before the mark began, its owner has stopped appending
+//! to it, and no call had bytes in it that were not committed yet. Nothing is given back before it is durable that nothing refers
+//! to it: a power cut must not bring the reference back without the bytes.
+//!
+//! - `live`: what is referred to, and so what is dead.
+
+mod live;
 
 use crate::entry::Entry;
 use crate::error::Result;
@@ -14,10 +19,12 @@ use crate::snapshot::SnapshotRecord;
 use crate::state::State;
 use crate::store::{Store, decode_claim};
 use crate::sync::SyncPoints;
+use crate::world::World;
 use bytes::Bytes;
+use live::Live;
 use mw_meta::Order;
 use mw_model::{Seq, WorldId};
-use mw_segments::{BlobRef, Claim, SegmentId};
+use mw_segments::{BlobRef, Claim, Dead, Owner, SegmentId};
 use mw_tree::{Value, Visit};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,10 +33,12 @@ use std::sync::atomic::Ordering;
 /// What a sweep did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Bytes given back.
+    /// Bytes given back: whole segments, and what `inside` counts.
     pub freed: u64,
     /// Segments freed.
     pub segments: u64,
+    /// Bytes given back inside segments that live on.
+    pub inside: u64,
     /// Deleted worlds whose last records went.
     pub worlds: u64,
     /// Entries of history beyond retention that went.
@@ -42,13 +51,13 @@ pub struct Swept {
 #[derive(Default)]
 struct Marks {
     nodes: HashSet<BlobRef>,
-    live: HashSet<SegmentId>,
+    live: Live,
     broken: Option<crate::error::Error>,
 }
 
 impl Visit for Marks {
     fn node(&mut self, blob: &BlobRef) -> bool {
-        self.live.insert(blob.addr.segment);
+        self.live.add(&blob.addr);
         self.nodes.insert(*blob)
     }
 
@@ -59,7 +68,7 @@ impl Visit for Marks {
     }
 
     fn large(&mut self, blob: &BlobRef) {
-        self.live.insert(blob.addr.segment);
+        self.live.add(&blob.addr);
     }
 }
 
@@ -68,18 +77,20 @@ impl Marks {
         if is_extent(key)
             && let Some(blob) = Extent::decode(value)?.piece.blob()
         {
-            self.live.insert(blob.addr.segment);
+            self.live.add(&blob.addr);
         }
         Ok(())
     }
 }
 
 impl Store {
-    /// Frees what nothing refers to. Safe beside every other call; an error leaves everything as it was.
+    /// Gives back what nothing refers to. Safe beside every other call; an error leaves everything as it was.
     ///
     /// # Errors
-    /// The store failed, or stored bytes do not verify: then nothing is freed.
+    /// The store failed, or stored bytes do not verify: then nothing is given back.
     pub fn sweep(self: &Arc<Self>) -> Result<Swept> {
+        // One at a time: the history that one removes is what the mark of another relies on.
+        let _turn = self.sweeping.lock();
         let mut swept = Swept::default();
         self.bury(&mut swept)?;
         swept.uploads = self.expire_uploads()?;
@@ -87,17 +98,35 @@ impl Store {
         let candidates = self.candidates()?;
         let mut marks = Marks::default();
         self.mark(&mut marks)?;
-        let mut dead: HashMap<WorldId, Vec<SegmentId>> = HashMap::new();
-        for claim in candidates {
-            if !marks.live.contains(&claim.segment) {
-                dead.entry(claim.owner.world).or_default().push(claim.segment);
+        let plan = plan(candidates, &mut marks.live);
+        for (world, segments) in plan.whole {
+            let (count, bytes) = self.free_segments(world, &segments)?;
+            swept.segments += count;
+            swept.freed += bytes;
+        }
+        swept.inside = self.punch(&plan.inside)?;
+        swept.freed += swept.inside;
+        self.swept.fetch_add(swept.freed, Ordering::Relaxed);
+        Ok(swept)
+    }
+
+    /// Gives dead ranges inside live segments back.
+    fn punch(&self, dead: &HashMap<Owner, Vec<Dead>>) -> Result<u64> {
+        if dead.is_empty() {
+            return Ok(0);
+        }
+        // What removed the last reference may have been committed `soon`.
+        self.meta.sync()?;
+        let mut bytes = 0;
+        for (owner, dead) in dead {
+            match self.segments.punch(*owner, dead) {
+                Ok(n) => bytes += n,
+                Err(e @ mw_segments::Error::Stopped { .. }) => return Err(e.into()),
+                // Space that does not come back is no reason to keep the rest.
+                Err(e) => tracing::warn!(world = %owner.world, "dead ranges are not given back: {e}"),
             }
         }
-        for (world, segments) in dead {
-            swept.segments += segments.len() as u64;
-            swept.freed += self.free_segments(world, &segments)?;
-        }
-        Ok(swept)
+        Ok(bytes)
     }
 
     /// Gives back the space of deleted worlds that nobody can read any more.
@@ -198,33 +227,32 @@ impl Store {
         self.remove(&log, &layout::log(id, keep))
     }
 
-    /// Returns the claims that this sweep may free.
+    /// Returns the claims of segments that this sweep may take from, as they stay.
     fn candidates(&self) -> Result<Vec<Claim>> {
-        let mut busy = HashSet::new();
+        // In this order. Who appended to one of these segments did so before it was sealed, in a world that is open then; what was
+        // committed by everybody who did is in the claims that are read last.
+        let before = self.claims_now()?;
+        let owners: HashSet<Owner> = before.iter().map(|claim| claim.owner).collect();
+        for owner in owners.into_iter().filter(|owner| owner.incarnation == self.incarnation) {
+            self.segments.seal(owner);
+        }
+        // With its owner: a segment that was freed since may be another's by now, who appends to it.
+        let before: HashMap<SegmentId, Owner> = before.into_iter().map(|claim| (claim.segment, claim.owner)).collect();
         let open: Vec<_> = self.open.lock().values().cloned().collect();
+        let busy = |world: &Arc<World>| world.staging.load(Ordering::SeqCst) > 0;
+        let busy: HashSet<Owner> = open.iter().filter(|world| busy(world)).map(|world| world.owner).collect();
+        let mut claims = self.claims_now()?;
+        claims.retain(|claim| before.get(&claim.segment) == Some(&claim.owner) && !busy.contains(&claim.owner));
+        Ok(claims)
+    }
+
+    fn claims_now(&self) -> Result<Vec<Claim>> {
         let (start, end) = layout::all(Tag::Segment);
-        let claims = self.meta.scan(&start, &end, usize::MAX, Order::Up)?;
-        for world in &open {
-            self.segments.seal(world.owner);
-            if world.staging.load(Ordering::SeqCst) > 0 {
-                busy.insert(world.owner);
-            }
-        }
-        let mut candidates = Vec::new();
-        for (key, value) in claims {
-            let claim = decode_claim(&key, &value)?;
-            if !busy.contains(&claim.owner) {
-                candidates.push(claim);
-            }
-        }
-        Ok(candidates)
+        let found = self.meta.scan(&start, &end, usize::MAX, Order::Up)?;
+        found.iter().map(|(key, value)| decode_claim(key, value)).collect()
     }
 
     fn mark(&self, marks: &mut Marks) -> Result<()> {
-        // Uploads first: one that is completed meanwhile has its bytes in a log, which is read after this.
-        upload_blobs(self, &mut |blob| {
-            marks.live.insert(blob.addr.segment);
-        })?;
         self.each_state(&mut |_, state| {
             self.tree.walk(&state.root, marks)?;
             match marks.broken.take() {
@@ -232,6 +260,9 @@ impl Store {
                 None => Ok(()),
             }
         })?;
+        // After the snapshots: one may be deleted meanwhile whose bytes were copied into an upload. Before the logs: an upload
+        // that is completed meanwhile has its bytes there.
+        upload_blobs(self, &mut |blob| marks.live.add(&blob.addr))?;
         let (mut start, end) = layout::all(Tag::Log);
         loop {
             let page = self.meta.scan(&start, &end, 1024, Order::Up)?;
@@ -273,4 +304,27 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// What a sweep gives back.
+#[derive(Default)]
+struct Plan {
+    whole: HashMap<WorldId, Vec<SegmentId>>,
+    inside: HashMap<Owner, Vec<Dead>>,
+}
+
+/// Decides what of the candidates is dead. The end of a segment that takes no more bytes is.
+fn plan(candidates: Vec<Claim>, live: &mut Live) -> Plan {
+    let mut plan = Plan::default();
+    for Claim { segment, owner, .. } in candidates {
+        if !live.has(segment) {
+            plan.whole.entry(owner.world).or_default().push(segment);
+            continue;
+        }
+        let dead = live.dead(segment, segment.size() as u32);
+        if !dead.ranges.is_empty() {
+            plan.inside.entry(owner).or_default().push(dead);
+        }
+    }
+    plan
 }

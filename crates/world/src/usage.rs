@@ -10,6 +10,7 @@ use bytes::Bytes;
 use mw_meta::Order;
 use mw_model::{FileType, Ino};
 use serde::Serialize;
+use std::sync::atomic::Ordering;
 
 /// What a world holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -24,7 +25,7 @@ pub struct Usage {
     pub objects: u64,
     /// Bytes of content, holes not counted.
     pub bytes: u64,
-    /// Bytes in segments that the world owns; what it shares with its base is the base's.
+    /// Bytes stored in segments that the world owns, without what was given back in them; what it shares with its base is the base's.
     pub own: u64,
 }
 
@@ -55,6 +56,10 @@ pub struct Status {
     pub claimed: u64,
     /// Bytes free for reuse in the segment files.
     pub free: u64,
+    /// Bytes of disk that the segment files take: less than both together, since dead ranges and free segments are given back.
+    pub disk: u64,
+    /// Bytes that sweeps have given back since the start: whole segments, and dead ranges inside others.
+    pub swept: u64,
     /// Syncs of the log so far.
     pub log_syncs: u64,
     /// Syncs of the segment files so far.
@@ -96,7 +101,7 @@ impl Session {
         }
         let (start, end) = layout::all_of(Tag::Segment, self.world.id);
         for (key, _) in self.store.meta.scan(&start, &end, usize::MAX, Order::Up)? {
-            usage.own += mw_segments::SegmentId(layout::number(&key)).size();
+            usage.own += self.store.segments.held(mw_segments::SegmentId(layout::number(&key)))?;
         }
         Ok(usage)
     }
@@ -137,6 +142,8 @@ impl Store {
             keys: count(Tag::Key)?,
             claimed: usage.claimed,
             free: usage.free,
+            disk: self.segments.footprint()?,
+            swept: self.swept.load(Ordering::Relaxed),
             log_syncs: self.meta.syncs(),
             segment_syncs: self.segments.syncs(),
             cached: (self.cache.used() + self.content.used()) as u64,

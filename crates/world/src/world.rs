@@ -18,9 +18,9 @@ use mw_model::{ErrorKind, Hash, Ino, Seq, Version, WorldId};
 use mw_segments::{Claim, Owner, Segments};
 use mw_tree::Salt;
 use parking_lot::{Mutex, RwLock};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// A world as it is stored: what does not change with its content.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,6 +105,8 @@ pub(crate) struct World {
     pub left: Left,
     /// How many calls have bytes in segments that no entry refers to yet.
     pub staging: AtomicUsize,
+    /// How often its merges were asked to stop: one that sees this change ends.
+    pub stops: AtomicU64,
 }
 
 /// A call that has bytes in segments which no entry refers to yet: the sweep leaves the world's open segments alone.
@@ -136,6 +138,8 @@ pub(crate) struct Head {
     pub chain: Hash,
     /// Whether another world may refer to this one's bytes.
     pub shared_out: bool,
+    /// Which worlds those are, as far as that is known.
+    pub borrowers: Borrowers,
     /// No entry may be at or before this time.
     pub floor: Version,
     /// The weight of the overlay, in bytes.
@@ -149,6 +153,33 @@ pub(crate) struct Head {
     /// Claims of a batch that failed: they go into the next one.
     pub claims: Vec<Claim>,
     pub room: Room,
+}
+
+/// The worlds that may refer to another's bytes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) enum Borrowers {
+    /// Its forks alone, these, since it lent for the first time; none yet: it has not lent.
+    Forks(HashSet<WorldId>),
+    /// Not known: it lent before this process opened it, or to more than forks.
+    #[default]
+    Any,
+}
+
+impl Borrowers {
+    /// Notes a new fork.
+    pub(crate) fn forked(&mut self, fork: WorldId) {
+        if let Self::Forks(forks) = self {
+            forks.insert(fork);
+        }
+    }
+
+    /// Notes that nothing of a fork is left, and that it never lent what it had. Returns whether nobody borrows any more.
+    pub(crate) fn gone(&mut self, fork: WorldId) -> bool {
+        match self {
+            Self::Forks(forks) => forks.remove(&fork) && forks.is_empty(),
+            Self::Any => false,
+        }
+    }
 }
 
 impl World {
@@ -166,6 +197,7 @@ impl World {
             left: Left::new(head.room.quota),
             head: Mutex::new(head),
             staging: AtomicUsize::new(0),
+            stops: AtomicU64::new(0),
         }
     }
 
@@ -225,6 +257,12 @@ impl World {
 }
 
 impl Head {
+    /// Notes that another world than a fork may refer to this one's bytes.
+    pub(crate) fn lent(&mut self) {
+        self.shared_out = true;
+        self.borrowers = Borrowers::Any;
+    }
+
     /// Counts a world under a quota, so that the room it leaves is known.
     pub(crate) fn count(&mut self, world: &World) -> Result<()> {
         if !self.room.quota.is_none() {

@@ -43,9 +43,14 @@ pub fn run(server: &Server, dir: &Path) {
         "mkdir -p {0} && truncate -s 2G {0}.img && mkfs.btrfs -q {0}.img && mount -o loop {0}.img {0}",
         btrfs.display()
     );
-    let has_btrfs = Command::new("sh").arg("-c").arg(&image).stderr(Stdio::null()).status().is_ok_and(|s| s.success());
+    let made = Command::new("sh").arg("-c").arg(&image).stdout(Stdio::null()).output();
+    let has_btrfs = made.as_ref().is_ok_and(|made| made.status.success());
     if has_btrfs {
         places.push(("btrfs", btrfs.clone()));
+    } else {
+        let why = made
+            .map_or_else(|e| e.to_string(), |made| String::from_utf8_lossy(&made.stderr).trim().replace('\n', "; "));
+        row("btrfs", "not measured", &format!("it needs root, mkfs.btrfs (btrfs-progs) and a loop device: {why}"));
     }
     let steps: [(&str, String); 5] = [
         ("untar", format!("mkdir t && tar xf {} -C t", tar.display())),

@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 pub fn run(server: &Server, files: usize) {
     title("promote, with guard, snapshot and log entry");
     let mut client = server.client();
-    for n in [1_000, files] {
-        let base = format!("base-{n}");
-        client.create(&base);
-        client.fill(&base, n);
+    let mut flat = Vec::new();
+    for n in crate::sizes(files) {
+        let base = server.world_of(n);
         let (mut swaps, mut puts) = (Vec::new(), Vec::new());
-        for i in 0..20 {
+        for i in 0..30 {
             let fork = format!("swap-{n}-{i}");
             client.fork(&base, &fork);
             client.put(&fork, "changed", format!("{i}").as_bytes());
             let start = Instant::now();
             promote(&mut client, &fork);
             swaps.push(start.elapsed());
-            puts.push(client.put(&format!("base-{n}"), "unrelated", b"x"));
+            puts.push(client.put(&base, "unrelated", b"x"));
         }
         let (swap, put) = (median(swaps), median(puts));
+        flat.push(swap);
         row(
             &format!("unchanged base of {n} files"),
             &ms(swap),
@@ -45,6 +45,8 @@ pub fn run(server: &Server, files: usize) {
             &format!("{} writing those 100 files ({}); aim: 3 x", ratio(both, write), ms(write)),
         );
     }
+    let (first, last) = (flat[0], flat[flat.len() - 1]);
+    row("unchanged base: largest world : smallest", &ratio(last, first), "aim: flat");
 }
 
 fn hundred(client: &mut Client, world: &str, dir: &str) -> Duration {

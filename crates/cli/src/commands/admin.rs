@@ -126,9 +126,10 @@ pub fn gc(context: &Context<'_>) -> Result<u8> {
     let swept: Swept = long(context, "gc")?;
     context.out.show(&swept, |swept| {
         format!(
-            "freed {} in {}; {} and {} gone; {} discarded",
+            "freed {} ({}, and {} inside others); {} and {} gone; {} discarded",
             units::size(swept.freed),
             units::count(swept.segments, "segment", "segments"),
+            units::size(swept.inside),
             units::count(swept.worlds, "world", "worlds"),
             units::count(swept.entries, "log entry", "log entries"),
             units::count(swept.reaped.len() as u64, "fork", "forks")

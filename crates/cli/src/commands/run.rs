@@ -11,7 +11,7 @@ use crate::units;
 use clap::{Args, Subcommand};
 use hyper::Method;
 use keyboard::Keyboard;
-use mw_http::types::{self, Attempt, NewRun, RunEvent, RunState};
+use mw_http::types::{self, Attempt, Freed, NewRun, RunEvent, RunState};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -249,6 +249,7 @@ fn attempt_line(attempt: &Attempt) -> String {
     parts.extend(attempt.exit.map(|exit| format!("exit code {exit}")));
     parts.extend(attempt.score.map(|score| format!("score {score}")));
     parts.extend(attempt.reason.clone());
+    parts.extend(attempt.freed.map(|bytes| super::world::said(&Freed { bytes, later: attempt.pending.unwrap_or(0) })));
     parts.join(", ")
 }
 

@@ -108,7 +108,11 @@ pub fn said(freed: &Freed) -> String {
     if freed.later == 0 {
         return format!("{} given back", units::size(freed.bytes));
     }
-    format!("{} given back, {} shared with other worlds", units::size(freed.bytes), units::size(freed.later))
+    format!(
+        "{} given back, {} pending: other worlds may need it, the next sweep (`mw gc`) decides",
+        units::size(freed.bytes),
+        units::size(freed.later)
+    )
 }
 
 /// Prints worlds.

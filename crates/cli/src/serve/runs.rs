@@ -129,6 +129,8 @@ fn document(run: mw_run::Run) -> types::Run {
         passed: attempt.passed,
         score: attempt.score,
         reason: attempt.reason,
+        freed: attempt.freed,
+        pending: attempt.pending,
     });
     types::Run {
         id: run.id,

@@ -102,6 +102,12 @@ pub struct Attempt {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Bytes that discarding its fork gave back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freed: Option<u64>,
+    /// Bytes of its fork that other worlds may still need (the base, after a promote): the sweep decides. Left out when there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<u64>,
 }
 
 /// A run.

@@ -72,7 +72,7 @@ pub struct NewFork {
 pub struct Freed {
     /// Bytes given back at once.
     pub bytes: u64,
-    /// Bytes shared with other worlds, about which the sweep decides.
+    /// Bytes that other worlds may still need, or that somebody is still reading: the next sweep decides.
     pub later: u64,
 }
 
@@ -141,10 +141,13 @@ pub struct Fsck {
 /// What a sweep gave back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Swept {
-    /// Bytes freed.
+    /// Bytes freed: whole segments, and what `inside` counts.
     pub freed: u64,
     /// Segments freed.
     pub segments: u64,
+    /// Bytes freed inside segments in which something lives on.
+    #[serde(default)]
+    pub inside: u64,
     /// Deleted worlds whose last bytes went.
     pub worlds: u64,
     /// Log entries that fell out of the retention window.

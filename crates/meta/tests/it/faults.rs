@@ -208,6 +208,14 @@ impl File for TearingFile {
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
         self.0.punch(offset, len)
     }
+
+    fn held(&self, offset: u64, len: u64) -> io::Result<u64> {
+        self.0.held(offset, len)
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        self.0.allocated()
+    }
 }
 
 #[test]

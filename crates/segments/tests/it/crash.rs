@@ -2,7 +2,7 @@
 
 use crate::rig::{SMALL, noise, open, owner};
 use mw_env::Env;
-use mw_segments::{BlobRef, Claim, Error, Local, Owner, SegmentId, Segments};
+use mw_segments::{BlobRef, Claim, Dead, Error, Local, Owner, SegmentId, Segments};
 use mw_sim::SimDisk;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,7 +14,16 @@ struct Committed {
     blobs: HashMap<BlobRef, Vec<u8>>,
 }
 
-/// Appends, syncs, commits and frees until the power goes or the work is done.
+/// Lets one committed blob die and gives its place back.
+fn punch(segments: &dyn Segments, committed: &mut Committed) -> Result<(), Error> {
+    let Some(blob) = committed.blobs.keys().min_by_key(|blob| blob.hash.0).copied() else { return Ok(()) };
+    committed.blobs.remove(&blob);
+    let Some(claim) = committed.claims.get(&blob.addr.segment) else { return Ok(()) };
+    let dead = Dead { segment: claim.segment, ranges: vec![(blob.addr.offset, blob.addr.len.next_multiple_of(8))] };
+    segments.punch(claim.owner, &[dead]).map(drop)
+}
+
+/// Appends, syncs, commits, punches and frees until the power goes or the work is done.
 fn work(segments: &dyn Segments, life: u64, seed: u64, committed: &mut Committed) -> Result<(), Error> {
     let env = Env::seeded(seed);
     let mut fresh: HashMap<Owner, Vec<(BlobRef, Vec<u8>)>> = HashMap::new();
@@ -28,6 +37,9 @@ fn work(segments: &dyn Segments, life: u64, seed: u64, committed: &mut Committed
                 committed.claims.extend(segments.claims(own).into_iter().map(|claim| (claim.segment, claim)));
                 committed.blobs.extend(blobs);
             }
+        }
+        if env.random().is_multiple_of(6) {
+            punch(segments, committed)?;
         }
         if env.random().is_multiple_of(12)
             && let Some(id) = committed.claims.keys().next().copied()

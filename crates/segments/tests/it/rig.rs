@@ -131,4 +131,12 @@ impl File for GatedFile {
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
         self.0.punch(offset, len)
     }
+
+    fn held(&self, offset: u64, len: u64) -> io::Result<u64> {
+        self.0.held(offset, len)
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        self.0.allocated()
+    }
 }

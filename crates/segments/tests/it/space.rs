@@ -2,7 +2,7 @@
 
 use crate::rig::{MIB, noise, open, owner};
 use mw_env::{Disk, Env};
-use mw_segments::{BlobRef, Owner, SegmentId, Segments};
+use mw_segments::{BlobRef, Dead, Owner, SegmentId, Segments};
 use mw_sim::SimDisk;
 use std::collections::{BTreeMap, HashMap};
 
@@ -91,4 +91,32 @@ fn the_hot_path_makes_no_files() {
     assert_eq!(after.syncs - before.syncs, 1);
     assert_eq!(after.steps - before.steps, 21, "and nothing else");
     assert_eq!(disk.list().unwrap(), ["data-0000"]);
+}
+
+#[test]
+fn dead_ranges_of_live_segments_go_back_to_the_disk() {
+    let disk = SimDisk::new(1);
+    let segments = open(&disk);
+    segments.adopt(&[]).unwrap();
+    let own = owner(1, 1);
+    let blobs: Vec<BlobRef> = (0..60).map(|n| segments.append(own, &noise(n, 20_000)).unwrap()).collect();
+    segments.seal(own);
+    segments.sync().unwrap();
+    let before = (disk.used(), segments.footprint().unwrap());
+    assert_eq!(before.0, before.1);
+    let mut dead: BTreeMap<SegmentId, Vec<(u32, u32)>> = BTreeMap::new();
+    for blob in blobs.iter().step_by(2) {
+        dead.entry(blob.addr.segment).or_default().push((blob.addr.offset, blob.addr.len.next_multiple_of(8)));
+    }
+    let dead: Vec<Dead> = dead.into_iter().map(|(segment, ranges)| Dead { segment, ranges }).collect();
+    let given = segments.punch(own, &dead).unwrap();
+    // Of 20,064 bytes at least three whole blocks of 4 KiB lie behind a header.
+    assert!(given >= 30 * 3 * 4096, "{given}");
+    assert_eq!(disk.used(), before.0 - given);
+    let (writes, syncs) = (disk.counts().writes, disk.counts().syncs);
+    assert_eq!(segments.punch(own, &dead).unwrap(), 0);
+    assert_eq!((disk.counts().writes, disk.counts().syncs), (writes, syncs), "a second time does nothing");
+    for (n, blob) in blobs.iter().enumerate().skip(1).step_by(2) {
+        assert_eq!(segments.read(blob).unwrap(), noise(n as u64, 20_000));
+    }
 }

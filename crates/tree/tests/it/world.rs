@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use mw_env::Env;
 use mw_model::{Hash, Incarnation, WorldId};
-use mw_segments::{BlobRef, Claim, Found, Memory, Owner, SegmentId, Segments, Usage};
+use mw_segments::{BlobRef, Claim, Dead, Found, Memory, Owner, SegmentId, Segments, Usage};
 use mw_tree::{Cache, Root, Salt, Tree, Value};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -62,8 +62,8 @@ impl Segments for Counting {
         self.memory.free(segments)
     }
 
-    fn punch(&self, segment: SegmentId, ranges: &[(u32, u32)]) -> mw_segments::Result<u64> {
-        self.memory.punch(segment, ranges)
+    fn punch(&self, owner: Owner, dead: &[Dead]) -> mw_segments::Result<u64> {
+        self.memory.punch(owner, dead)
     }
 
     fn walk(&self, claim: &Claim) -> mw_segments::Result<Vec<Found>> {
@@ -72,6 +72,14 @@ impl Segments for Counting {
 
     fn usage(&self) -> Usage {
         self.memory.usage()
+    }
+
+    fn held(&self, segment: SegmentId) -> mw_segments::Result<u64> {
+        self.memory.held(segment)
+    }
+
+    fn footprint(&self) -> mw_segments::Result<u64> {
+        self.memory.footprint()
     }
 
     fn syncs(&self) -> u64 {

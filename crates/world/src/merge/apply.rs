@@ -6,6 +6,7 @@
 use super::decide::{Blend, Fate, Source, Whose};
 use super::settle::{Plan, Planned};
 use super::weave::{NodeId, Of, Place, Spot, TOP, Weave};
+use super::{Decide, LOOK};
 use crate::content::Content;
 use crate::diff::Item;
 use crate::error::{Error, Result};
@@ -22,14 +23,14 @@ pub(crate) fn apply(
     weave: &mut Weave<'_>,
     plan: &Plan,
     into_base: bool,
-    dry_run: bool,
+    how: &Decide<'_>,
 ) -> Result<()> {
     let mut apply = Apply {
         txn,
         weave,
         plan,
         into_base,
-        dry_run,
+        dry_run: how.dry_run,
         split: HashSet::new(),
         made: HashMap::new(),
         brought: HashMap::new(),
@@ -44,7 +45,10 @@ pub(crate) fn apply(
     for node in &nodes {
         apply.directory(*node)?;
     }
-    for node in &nodes {
+    for (i, node) in nodes.iter().enumerate() {
+        if i % LOOK == 0 {
+            how.watch.at("merging", i, nodes.len())?;
+        }
         apply.file(*node)?;
     }
     apply.empty_directories(&nodes)?;

@@ -1,7 +1,7 @@
 //! Bytes that one world lends to another, or to an upload: found under a root, they may be referred to while that root stands.
 //!
 //! Invariant: whoever refers to lent bytes requires, in the same commit, the record of the root under which they were found, and that
-//! the lender is known to have lent (`shared_out`, which never goes back). So a sweep that saw no such reference frees nothing that
+//! the lender is known to have lent (`shared_out`, which goes back only when nothing is left of those who borrowed). So a sweep that saw no such reference frees nothing that
 //! has one now. A root that moved meanwhile is no failure: the bytes are found again under the new one.
 
 use crate::error::{Error, Result};
@@ -67,8 +67,8 @@ impl Session {
                 batch.put(alive.clone(), alive_value(true));
                 // In order before the commit that borrows, so `soon` is enough.
                 self.store.submit_for(world, Some(&to.who), batch, Durability::Soon)?.wait()?;
-                head.shared_out = true;
             }
+            head.lent();
             requires.push((alive, Expect::Value(alive_value(true))));
         }
         let view = match &self.at {

@@ -106,11 +106,19 @@ impl Back<'_> {
             }
             _ => {
                 let (start, end) = layout::all_of(Tag::Snapshot, id);
+                let mut found = false;
                 for (key, bytes) in store.meta.scan(&start, &end, usize::MAX, Order::Down)? {
                     if SnapshotRecord::decode(&bytes)?.state.root == then.root {
                         batch.require(key, Expect::Value(bytes));
+                        found = true;
                         break;
                     }
+                }
+                if !found {
+                    return Err(Error::not_found(format!(
+                        "version {} of world {} is not retained any more",
+                        then.time, self.session.name
+                    )));
                 }
             }
         }

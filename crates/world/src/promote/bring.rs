@@ -12,7 +12,7 @@ use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::listener::Changed;
-use crate::merge::{Combine, Conflict, Decide, Policy, Sides, merge};
+use crate::merge::{Combine, Conflict, Decide, Policy, Sides, Watch, merge};
 use crate::mutate::require_key;
 use crate::object::Known;
 use crate::objects::{Attributes, NewObject};
@@ -30,6 +30,7 @@ use mw_model::{ErrorKind, Hash, Seq, Version, WorldId};
 use parking_lot::MutexGuard;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// How often a merge is planned beside the writers before it is planned with the worlds locked.
 const BESIDE: usize = 4;
@@ -44,6 +45,29 @@ pub(super) struct Bring<'a> {
     pub base: Arc<World>,
     pub into_base: bool,
     pub options: &'a PromoteOptions,
+    /// Hears how far it is.
+    pub progress: &'a dyn Fn(&str),
+    /// How many stops were asked for when it began.
+    pub stops: u64,
+}
+
+impl Watch for Bring<'_> {
+    fn at(&self, what: &str, done: usize, of: usize) -> Result<()> {
+        if self.fork.stops.load(Ordering::SeqCst) != self.stops {
+            let name = self.target().record.read().name.clone();
+            // A fork's key learns nothing of its base's name.
+            let target = if self.into_base { "the base".to_owned() } else { format!("world {name}") };
+            return Err(Error::new(
+                ErrorKind::Cancelled,
+                format!("stopped as asked; nothing was applied, {target} is untouched"),
+            ));
+        }
+        match of {
+            0 => (self.progress)(what),
+            of => (self.progress)(&format!("{what}: {done} of {of}")),
+        }
+        Ok(())
+    }
 }
 
 /// The heads of both worlds, locked.
@@ -107,9 +131,10 @@ impl Bring<'_> {
         for attempt in 0..ATTEMPTS {
             for world in self.ordered() {
                 world.need_alive()?;
-                if !self.options.dry_run {
-                    self.store.fold_in_turn(world)?;
-                }
+            }
+            if !self.options.dry_run {
+                self.at("folding what is not in the trees yet", 0, 0)?;
+                self.store.fold_together(&self.ordered().map(|world| &**world))?;
             }
             let locked = (attempt >= BESIDE && !self.options.dry_run).then(|| self.lock());
             let planned = self.plan(self.target().view(), self.source().view())?;
@@ -165,6 +190,7 @@ impl Bring<'_> {
         } else {
             store.view_of(self.base.id, &point.base_then, point.base_then.seq)?.0
         };
+        self.at("looking for changes", 0, 0)?;
         let now = Version(store.env.now().max(ours.time.0 + 1));
         let mut txn = Txn::new(store, self.target(), ours.clone(), now, self.verb());
         let only = self.options.only.as_deref().unwrap_or_default();
@@ -206,6 +232,7 @@ impl Bring<'_> {
                 only,
                 combine: self.options.combine,
                 dry_run: self.options.dry_run,
+                watch: self,
             };
             let merged = merge(&mut txn, &sides, &how)?;
             (planned.merged, planned.conflicts) = (merged.merged, merged.conflicts);
@@ -214,6 +241,7 @@ impl Bring<'_> {
                 return Ok(planned);
             }
         }
+        self.at("describing the changes", 0, 0)?;
         self.extra(&mut txn)?;
         carry(&mut txn, &planned.ours)?;
         planned.view = txn.into_view();
@@ -266,9 +294,12 @@ impl Bring<'_> {
         {
             return Ok(Some((None, None, Vec::new())));
         }
+        self.at("writing the tree", 0, 0)?;
         let root = store.materialise(self.target(), &planned.view)?;
         let point = self.point(&planned)?;
         store.segments.sync()?;
+        // After this it cannot be stopped any more.
+        self.at("committing", 0, 0)?;
         let mut heads = locked.unwrap_or_else(|| self.lock());
         self.source().need_alive()?;
         let moved = heads.target.seq != planned.ours.seq || heads.source.seq != planned.theirs.seq;
@@ -300,7 +331,7 @@ impl Bring<'_> {
             let ticket = store.submit_for(self.target(), Some(self.who), batch, Durability::Durable)?;
             heads.target.claims.clear();
             heads.source.claims.clear();
-            heads.source.shared_out = true;
+            heads.source.lent();
             drop(heads);
             ticket.wait()?;
             return Ok(Some((None, None, Vec::new())));
@@ -324,7 +355,7 @@ impl Bring<'_> {
             Ok(())
         })?;
         heads.source.claims.clear();
-        heads.source.shared_out = true;
+        heads.source.lent();
         drop(heads);
         let (version, snapshot) = (Some(swapped.version), Some(swapped.snapshot));
         store.finish(self.target(), swapped.done.ticket, Durability::Durable, swapped.loose, swapped.done.seq)?;
@@ -368,6 +399,7 @@ impl Bring<'_> {
             only,
             combine: Combine::default(),
             dry_run: false,
+            watch: self,
         };
         merge(&mut txn, &sides, &how)?;
         Ok(txn.into_view())

@@ -5,12 +5,14 @@ use crate::crash_disk::{DATA, Life, META, engines, options};
 use crate::faults_list::meta_faults;
 use crate::faults_plant::{BadDisk, BadMeta, BadSegments, DiskFault, Edit, SegmentFault};
 use crate::oracle::{Opener, Plan, Run};
-use mw_env::Disk;
+use mw_env::{Disk, Env};
 use mw_model::ErrorKind;
+use mw_sim::SimDisk;
 use mw_testkit::{Content, Op, Policy, Verb};
-use mw_world::{KeyRequest, Role};
+use mw_world::{Conditions, CreateOptions, KeyRequest, Options, PutOptions, Role, Session};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 fn on(world: &str, verb: Verb) -> Op {
     Op::In { world: world.to_owned(), verb }
@@ -121,6 +123,49 @@ fn scenario(open: Opener) {
     run.fsck();
 }
 
+/// Dead ranges are given back while a put is under way, and the power goes right after. Panics at the first thing that is wrong.
+fn space(open: Opener) {
+    let options = Options { retention: Duration::ZERO, ..options(2_000) };
+    let (disk, env) = (SimDisk::new(8), Env::seeded(8));
+    let life = open(&disk, &env, &options).expect("the store opens");
+    life.store.create_world(&life.root, "www", &CreateOptions::default()).expect("made");
+    life.store.create_world(&life.root, "other", &CreateOptions::default()).expect("made");
+    let (w, other) = (life.session("www").expect("there"), life.session("other").expect("there"));
+    let bytes = |tag: u8, len: u32| Content { tag, len }.bytes();
+    let put = |w: &Session, key: &str, content: &[u8]| {
+        let mut staged = w.stage().expect("staging");
+        staged.push(content).expect("pushed");
+        w.put(key.as_bytes(), staged, &PutOptions::default()).expect("put");
+    };
+    // Everything fits into one segment, so that no whole one comes back, whose commit would make all durable that was before.
+    for (key, tag) in [("a", 1), ("b", 2), ("c", 3)] {
+        put(&w, key, &bytes(tag, 12_000));
+    }
+    let stir = |w: &Session| (0..3).for_each(|n| put(w, "stir", &bytes(40 + n, 100)));
+    stir(&w);
+    w.delete(b"b", &Conditions::default()).expect("deleted");
+    stir(&w);
+    let mut late = other.stage().expect("staging");
+    late.push(&bytes(4, 300_000)).expect("pushed");
+    w.sync().expect("synced");
+    let swept = life.store.sweep().expect("swept");
+    assert!(swept.inside >= 8_192 && swept.segments == 0, "{swept:?}");
+    let found = disk.crash_split(|_| false);
+    other.put(b"late", late, &PutOptions::default()).expect("put");
+    let check = |life: &Life, late: bool| {
+        let report = life.store.fsck(&mut |_| {}).expect("fsck runs");
+        assert_eq!(report.problems, Vec::<String>::new(), "fsck");
+        let of = |world: &str, key: &str, len: u32| {
+            life.session(world).and_then(|w| w.get(key.as_bytes())).and_then(|o| o.read(0, len as usize)).expect("read")
+        };
+        assert!(of("www", "a", 12_000) == bytes(1, 12_000) && of("www", "c", 12_000) == bytes(3, 12_000), "what lives");
+        assert!(!late || of("other", "late", 300_000) == bytes(4, 300_000), "what was under way");
+    };
+    check(&life, true);
+    disk.power_off();
+    check(&open(&found, &env, &options).expect("the store opens again"), false);
+}
+
 /// A revoked key is dead, also in hands that hold it, and after every restart.
 fn keys(run: &Run) {
     let Life { store, root } = run.life();
@@ -143,8 +188,8 @@ fn retried(run: &Run) {
     assert_eq!(session.snapshot(Some("once"), Some("K")).expect("taken before").version, first, "taken once");
 }
 
-/// Runs the scenario; says how it failed.
-fn caught(open: Opener) -> Option<String> {
+/// Runs a scenario; says how it failed.
+fn caught(scenario: fn(Opener), open: Opener) -> Option<String> {
     let outcome = catch_unwind(AssertUnwindSafe(|| scenario(open)));
     let panic = outcome.err()?;
     let text = panic.downcast_ref::<String>().cloned();
@@ -154,7 +199,7 @@ fn caught(open: Opener) -> Option<String> {
 fn with_meta(edit: Edit) -> Opener {
     Box::new(move |disk, env, options| {
         let (inner, segments) = engines(Arc::new(disk.clone()), env)?;
-        Life::over(Arc::new(BadMeta { inner, edit: edit.clone() }), segments, env, options)
+        Life::over(Arc::new(BadMeta { inner, edit: edit.clone(), sync_lies: false }), segments, env, options)
     })
 }
 
@@ -173,11 +218,20 @@ fn with_disk(prefix: &'static str, fault: DiskFault) -> Opener {
     })
 }
 
+/// A metadata store of which only `submit` and its tickets are to be believed.
+fn with_lying_sync() -> Opener {
+    Box::new(move |disk, env, options| {
+        let (inner, segments) = engines(Arc::new(disk.clone()), env)?;
+        let meta = BadMeta { inner, edit: Arc::new(|_, _| true), sync_lies: true };
+        Life::over(Arc::new(meta), segments, env, options)
+    })
+}
+
 /// Fails unless every fault is caught; prints what caught it.
-fn all_caught(faults: Vec<(&'static str, Opener)>) {
+fn all_caught(scenario: fn(Opener), faults: Vec<(&'static str, Opener)>) {
     let mut missed = Vec::new();
     for (name, open) in faults {
-        match caught(open) {
+        match caught(scenario, open) {
             Some(how) => println!("{name}: {}", how.lines().next().unwrap_or_default()),
             None => missed.push(name),
         }
@@ -192,36 +246,57 @@ fn without_a_fault_the_scenario_passes() {
 }
 
 #[test]
+fn planted_faults_of_giving_back_are_caught() {
+    use SegmentFault::*;
+    space(Box::new(Life::begin));
+    space(with_meta(Arc::new(|_, _| true)));
+    all_caught(
+        space,
+        vec![
+            ("a punch too wide", with_segments(PunchesWider)),
+            ("a punch too early: of what is under way", with_segments(PunchesEarly)),
+            ("a punch too early: before it is durable that nothing refers to it", with_lying_sync()),
+        ],
+    );
+}
+
+#[test]
 fn planted_faults_of_records_are_caught() {
-    all_caught(meta_faults().into_iter().map(|(name, edit)| (name, with_meta(edit))).collect());
+    all_caught(scenario, meta_faults().into_iter().map(|(name, edit)| (name, with_meta(edit))).collect());
 }
 
 #[test]
 fn planted_faults_of_content_are_caught() {
     use SegmentFault::*;
-    all_caught(vec![
-        ("content acknowledged without a sync", with_segments(SyncLies)),
-        ("another blob is read", with_segments(AnotherBlob)),
-        ("content changed on its way", with_segments(Garbled)),
-        ("an address of something else", with_segments(WrongAddress)),
-        ("a live segment is freed", with_segments(FreesMore)),
-        ("new segments are not claimed", with_segments(NoClaims)),
-        ("a claim is forgotten when the store opens", with_segments(AdoptsLess)),
-    ]);
+    all_caught(
+        scenario,
+        vec![
+            ("content acknowledged without a sync", with_segments(SyncLies)),
+            ("another blob is read", with_segments(AnotherBlob)),
+            ("content changed on its way", with_segments(Garbled)),
+            ("an address of something else", with_segments(WrongAddress)),
+            ("a live segment is freed", with_segments(FreesMore)),
+            ("new segments are not claimed", with_segments(NoClaims)),
+            ("a claim is forgotten when the store opens", with_segments(AdoptsLess)),
+        ],
+    );
 }
 
 #[test]
 fn planted_faults_of_the_disk_are_caught() {
     use DiskFault::*;
-    all_caught(vec![
-        ("the log's sync lies", with_disk(META, SyncLies)),
-        ("the content's sync lies", with_disk(DATA, SyncLies)),
-        ("a write of content is torn", with_disk(DATA, Tears)),
-        ("a write of content is lost", with_disk(DATA, Loses)),
-        ("a write of content goes astray", with_disk(DATA, Misdirects)),
-        ("a write of the log is torn", with_disk(META, Tears)),
-        ("a write of the log is lost", with_disk(META, Loses)),
-    ]);
+    all_caught(
+        scenario,
+        vec![
+            ("the log's sync lies", with_disk(META, SyncLies)),
+            ("the content's sync lies", with_disk(DATA, SyncLies)),
+            ("a write of content is torn", with_disk(DATA, Tears)),
+            ("a write of content is lost", with_disk(DATA, Loses)),
+            ("a write of content goes astray", with_disk(DATA, Misdirects)),
+            ("a write of the log is torn", with_disk(META, Tears)),
+            ("a write of the log is lost", with_disk(META, Loses)),
+        ],
+    );
 }
 
 /// One bit of the content at rest changes, anywhere.

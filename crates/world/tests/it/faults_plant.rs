@@ -8,7 +8,7 @@ use mw_env::{Disk, File};
 use mw_meta::{Batch, Durability, Meta, Order, Ticket};
 use mw_model::Hash;
 use mw_model::codec::{Reader, Writer};
-use mw_segments::{BlobRef, Claim, Found, Owner, SegmentId, Segments, Usage};
+use mw_segments::{BlobRef, Claim, Dead, Found, Owner, SegmentId, Segments, Usage};
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub type Edit = Arc<dyn Fn(&mut Batch, &mut Durability) -> bool + Send + Sync>;
 pub struct BadMeta {
     pub inner: Arc<dyn Meta>,
     pub edit: Edit,
+    /// Whether a sync of all that was submitted returns without having synced.
+    pub sync_lies: bool,
 }
 
 impl std::fmt::Debug for BadMeta {
@@ -52,7 +54,7 @@ impl Meta for BadMeta {
     }
 
     fn sync(&self) -> mw_meta::Result<()> {
-        self.inner.sync()
+        if self.sync_lies { Ok(()) } else { self.inner.sync() }
     }
 
     fn syncs(&self) -> u64 {
@@ -152,6 +154,10 @@ pub enum SegmentFault {
     NoClaims,
     /// One claim is forgotten at the start.
     AdoptsLess,
+    /// Dead ranges are given back with the blob behind each.
+    PunchesWider,
+    /// What was appended last is given back with the dead ranges: nothing refers to it yet.
+    PunchesEarly,
 }
 
 /// A segment store that does one thing wrong.
@@ -162,11 +168,19 @@ pub struct BadSegments {
     count: AtomicUsize,
     last: Mutex<Option<(BlobRef, Bytes)>>,
     claimed: Mutex<Vec<SegmentId>>,
+    appended: Mutex<Option<(Owner, BlobRef)>>,
 }
 
 impl BadSegments {
     pub fn new(inner: Arc<dyn Segments>, fault: SegmentFault) -> Self {
-        Self { inner, fault, count: AtomicUsize::new(0), last: Mutex::default(), claimed: Mutex::default() }
+        Self {
+            inner,
+            fault,
+            count: AtomicUsize::new(0),
+            last: Mutex::default(),
+            claimed: Mutex::default(),
+            appended: Mutex::default(),
+        }
     }
 
     fn one_in(&self, n: usize) -> bool {
@@ -183,6 +197,7 @@ impl Segments for BadSegments {
             return Ok(BlobRef { hash: Hash::of(content), ..blob });
         }
         let blob = self.inner.append(owner, content)?;
+        *self.appended.lock() = Some((owner, blob));
         let before = self.last.lock().replace((blob, Bytes::copy_from_slice(content)));
         match before {
             Some((before, _)) if self.fault == SegmentFault::WrongAddress && self.one_in(5) => {
@@ -232,8 +247,21 @@ impl Segments for BadSegments {
         self.inner.free(segments)
     }
 
-    fn punch(&self, segment: SegmentId, ranges: &[(u32, u32)]) -> mw_segments::Result<u64> {
-        self.inner.punch(segment, ranges)
+    fn punch(&self, owner: Owner, dead: &[Dead]) -> mw_segments::Result<u64> {
+        let mut dead = dead.to_vec();
+        if self.fault == SegmentFault::PunchesWider {
+            for Dead { segment, ranges } in &mut dead {
+                let end = segment.size() as u32;
+                ranges.iter_mut().for_each(|(offset, len)| *len = (*len + 24_000).min(end - *offset));
+            }
+        }
+        if let Some((by, BlobRef { addr, .. })) = *self.appended.lock()
+            && self.fault == SegmentFault::PunchesEarly
+        {
+            let ranges = vec![(addr.offset, addr.len.next_multiple_of(8))];
+            self.inner.punch(by, &[Dead { segment: addr.segment, ranges }])?;
+        }
+        self.inner.punch(owner, &dead)
     }
 
     fn walk(&self, claim: &Claim) -> mw_segments::Result<Vec<Found>> {
@@ -242,6 +270,14 @@ impl Segments for BadSegments {
 
     fn usage(&self) -> Usage {
         self.inner.usage()
+    }
+
+    fn held(&self, segment: SegmentId) -> mw_segments::Result<u64> {
+        self.inner.held(segment)
+    }
+
+    fn footprint(&self) -> mw_segments::Result<u64> {
+        self.inner.footprint()
     }
 
     fn syncs(&self) -> u64 {
@@ -338,5 +374,13 @@ impl File for BadFile {
 
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
         self.file.punch(offset, len)
+    }
+
+    fn held(&self, offset: u64, len: u64) -> io::Result<u64> {
+        self.file.held(offset, len)
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        self.file.allocated()
     }
 }

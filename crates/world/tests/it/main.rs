@@ -19,4 +19,5 @@ mod promises;
 mod promote;
 mod quota;
 mod rig;
+mod sweep;
 mod versions;

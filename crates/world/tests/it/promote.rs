@@ -8,6 +8,7 @@ use mw_world::{
     Policy, PromoteOptions, Promoted, PutOptions, RenameFlag, Role, Session, SetAttr, Side, WriteAt, XattrFlag, diff,
 };
 use parking_lot::Mutex;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// What a side does.
@@ -1064,4 +1065,54 @@ fn history_of_a_path_shows_the_promote_that_changed_it() {
     two.base.revert(At::Version(back)).unwrap();
     assert_eq!(verbs("d/f")[0].0, "revert");
     assert!(verbs("g").iter().all(|(verb, _)| verb != "revert"));
+}
+
+#[test]
+fn a_merge_says_how_far_it_is_and_stops_until_it_commits() {
+    let rig = Rig::new();
+    let base = rig.create("base");
+    file(&base, "old", b"1");
+    let mut stopped = 0;
+    for asked in 0.. {
+        let name = format!("fork-{asked}");
+        let fork = rig.fork("base", &name);
+        for n in 0..300 {
+            file(&fork, &format!("d/f{n}"), format!("{asked}").as_bytes());
+        }
+        // Not the fast way: the base has changed too.
+        file(&base, "old", format!("{asked}").as_bytes());
+        let before = (base.info().expect("info").version, content(&base, "d/f7"));
+        let said = RefCell::new(Vec::new());
+        let outcome = fork.promote_watched(&PromoteOptions::default(), &|text| {
+            said.borrow_mut().push(text.to_owned());
+            if said.borrow().len() == asked + 1 {
+                fork.stop_merge().expect("asked to stop");
+            }
+        });
+        let said = said.into_inner();
+        match outcome {
+            Err(e) => {
+                assert_eq!(e.kind(), ErrorKind::Cancelled, "{e}");
+                assert_eq!(said.len(), asked + 1, "it ends with the next look: {said:?}");
+                assert_eq!(
+                    (base.info().expect("info").version, content(&base, "d/f7")),
+                    before,
+                    "stopped at {:?}",
+                    said.last()
+                );
+                stopped += 1;
+                // What was asked is over: the next merge goes through.
+                fork.promote(&PromoteOptions { dry_run: true, ..Default::default() }).expect("not stopped");
+                fork.discard().expect("discarded");
+            }
+            Ok(done) => {
+                assert!(done.version.is_some() && content(&base, "d/f7") == Some(format!("{asked}").into_bytes()));
+                assert_eq!(said.last().map(String::as_str), Some("committing"), "what is being committed is done");
+                assert!(said.iter().any(|text| text.starts_with("merging: 256 of ")), "{said:?}");
+                break;
+            }
+        }
+    }
+    assert!(stopped >= 6, "{stopped}");
+    clean(&rig.store);
 }

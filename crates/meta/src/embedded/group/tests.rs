@@ -47,6 +47,14 @@ impl File for Hooked {
     fn punch(&self, _: u64, _: u64) -> io::Result<()> {
         Ok(())
     }
+
+    fn held(&self, _: u64, len: u64) -> io::Result<u64> {
+        Ok(len)
+    }
+
+    fn allocated(&self) -> io::Result<u64> {
+        Ok(0)
+    }
 }
 
 fn hook(file: &Hooked, during: impl Fn() + Send + Sync + 'static) {
