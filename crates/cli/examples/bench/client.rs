@@ -1,6 +1,5 @@
 //! A server under test, and a plain blocking client that signs every request: one connection a client, kept alive.
 
-use crate::table::row;
 use mw_http::frames::{self, Node, Record};
 use mw_http::sigv4::{self, Credentials, Request, UNSIGNED, sha256_hex};
 use mw_model::FileType;
@@ -10,12 +9,7 @@ use std::net::TcpStream;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// How many connections fill a world, and how many files each sends at a time.
-const FILLERS: usize = 4;
-const PORTION: usize = 10_000;
 
 pub struct Server {
     child: Child,
@@ -55,43 +49,6 @@ impl Server {
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.child.wait();
-    }
-
-    /// Returns a world of `files` small files, filled at the first call.
-    pub fn world_of(&self, files: usize) -> String {
-        let world = format!("files-{files}");
-        let mut client = self.client();
-        if client.call("HEAD", &format!("/{world}"), b"", false).0 == 404 {
-            let start = Instant::now();
-            client.create(&world);
-            self.fill(&world, files);
-            let took = start.elapsed().as_secs_f64();
-            row(
-                &format!("filling a world with {files} files"),
-                &format!("{took:.1} s"),
-                &format!("{:.0}/s", files as f64 / took),
-            );
-        }
-        world
-    }
-
-    /// Fills a world with `count` small files through the bulk door, 1,000 a directory, over several connections.
-    fn fill(&self, world: &str, count: usize) {
-        let next = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..FILLERS {
-                scope.spawn(|| {
-                    let mut client = self.client();
-                    loop {
-                        let start = next.fetch_add(PORTION, Ordering::SeqCst);
-                        if start >= count {
-                            break;
-                        }
-                        client.fill(world, start..(start + PORTION).min(count));
-                    }
-                });
-            }
-        });
     }
 
     pub fn client(&self) -> Client {

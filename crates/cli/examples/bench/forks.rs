@@ -18,7 +18,7 @@ fn sizes(server: &Server, files: usize) {
     title("fork through the API, beside a durable put of one byte through the same API");
     let mut client = server.client();
     let sizes = crate::sizes(files);
-    let worlds: Vec<String> = sizes.iter().map(|n| server.world_of(*n)).collect();
+    let worlds: Vec<String> = sizes.iter().map(|n| crate::worlds::of(server, *n)).collect();
     // Turn by turn, so that a slow moment of the disk meets all of them, and each in every place of a round: what one commit
     // leaves to the next (a page of the log to be begun, say) is then nobody's own.
     let mut times = vec![Vec::new(); sizes.len()];
@@ -49,7 +49,7 @@ fn sizes(server: &Server, files: usize) {
 fn cold(server: &Server) {
     title("fork, first cold read and first write, straight after 4,000 unfolded writes");
     let mut client = server.client();
-    let busy_world = server.world_of(10_000);
+    let busy_world = crate::worlds::of(server, 10_000);
     let round = |client: &mut crate::client::Client, name: String| -> Duration {
         let start = Instant::now();
         client.fork(&busy_world, &name);

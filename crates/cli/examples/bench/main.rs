@@ -17,6 +17,7 @@ mod mount;
 mod objects;
 mod promote;
 mod table;
+mod worlds;
 
 use client::Server;
 use std::path::PathBuf;

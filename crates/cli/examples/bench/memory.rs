@@ -9,7 +9,7 @@ const BUDGET: u64 = 1024;
 
 pub fn run(server: &Server, files: usize) {
     title("memory of the server: a world written, then 1,000 idle forks of it open");
-    let world = server.world_of(files);
+    let world = crate::worlds::of(server, files);
     row(&format!("peak resident, {files} files written"), &format!("{} MiB", server.peak_mib()), "");
     let mut client = server.client();
     for n in 0..FORKS {

@@ -10,7 +10,7 @@ pub fn run(server: &Server, files: usize) {
     let mut client = server.client();
     let mut flat = Vec::new();
     for n in crate::sizes(files) {
-        let base = server.world_of(n);
+        let base = crate::worlds::of(server, n);
         let (mut swaps, mut puts) = (Vec::new(), Vec::new());
         for i in 0..30 {
             let fork = format!("swap-{n}-{i}");

@@ -34,6 +34,9 @@ pub(super) struct Back<'a> {
     pub path: Option<&'a [u8]>,
 }
 
+/// At most how many folds come between a look back and its commit.
+const FOLDS: usize = 32;
+
 impl Back<'_> {
     pub(super) fn run(&self) -> Result<Promoted> {
         let world = &self.session.world;
@@ -98,13 +101,20 @@ impl Back<'_> {
         let (store, id) = (&self.session.store, self.session.world.id);
         let (start, _) = layout::all_of(Tag::History, id);
         let end = layout::numbered(Tag::History, id, then.seq.0 + 1);
-        let history = store.meta.scan(&start, &end, 1, Order::Down)?;
         let kept = |bytes: &[u8]| -> Result<bool> { Ok(State::decode(bytes)?.root == then.root) };
-        match history.first() {
-            Some((key, bytes)) if kept(bytes)? => {
-                batch.require(key.clone(), Expect::Value(bytes.clone()));
+        let mut history = None;
+        // The newest, but for folds since the look back began.
+        for (key, bytes) in store.meta.scan(&start, &end, FOLDS, Order::Down)? {
+            if kept(&bytes)? {
+                history = Some((key, bytes));
+                break;
             }
-            _ => {
+        }
+        match history {
+            Some((key, bytes)) => {
+                batch.require(key, Expect::Value(bytes));
+            }
+            None => {
                 let (start, end) = layout::all_of(Tag::Snapshot, id);
                 let mut found = false;
                 for (key, bytes) in store.meta.scan(&start, &end, usize::MAX, Order::Down)? {
