@@ -57,7 +57,6 @@ pub fn all() -> Value {
         Runs,
         RunEvent,
         Progress<Fsck>,
-        Progress<Promoted>,
         Progress<Swept>,
     );
     json!({
