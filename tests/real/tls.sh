@@ -3,7 +3,7 @@
 # the server runs.
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
-for program in openssl curl aws node; do command -v "$program" >/dev/null || { echo "needs $program"; exit 77; }; done
+for program in openssl curl aws node jq; do command -v "$program" >/dev/null || { echo "needs $program"; exit 77; }; done
 python3 -c 'import boto3' 2>/dev/null || { echo "needs boto3"; exit 77; }
 for name in $(env | sed -n 's/^\(AWS_[A-Z0-9_]*\|MW_[A-Z0-9_]*\|TIGRIS_[A-Z0-9_]*\|SSL_CERT_FILE\|CURL_CA_BUNDLE\|REQUESTS_CA_BUNDLE\|NODE_EXTRA_CA_CERTS\)=.*/\1/p'); do
     [ "$name" = MW_VENV ] || unset "$name"
@@ -84,6 +84,27 @@ node -e 'fetch(process.argv[1]+"/-/healthz").then(r=>r.json()).then(j=>process.e
 curl -sS --fail --aws-sigv4 aws:amz:auto:s3 -H "x-amz-content-sha256: UNSIGNED-PAYLOAD" --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" -o "$work/back" "$endpoint/tls/aws" &&
     cmp -s "$work/file" "$work/back" || fail "curl with a signature"
 url=$(aws s3 presign s3://tls/aws) && curl -sS --fail -o "$work/back" "$url" && cmp -s "$work/file" "$work/back" || fail "a presigned URL"
+# URLs that the server makes are encrypted ones: also for whoever came by the listener without TLS, as sandboxes do.
+near=$(sed -n 's/.*"local": *"\([^"]*\)".*/\1/p' "$MW_DATA/server.json")
+case $near in http://127.0.0.1:*) ;; *) fail "there is no listener without TLS: $near" ;; esac
+for by in "$endpoint" "$near"; do
+    url=$(curl -sS --fail --aws-sigv4 aws:amz:auto:s3 --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" -H 'accept: application/json' \
+        -H 'content-type: application/json' -d '{"bucket":"tls","key":"aws","type":"get"}' "$by/?func=presign" | jq -r .url)
+    case $url in "$endpoint/tls/aws?"*) ;; *) fail "presigned by way of $by: $url" ;; esac
+    curl -sS --fail -o "$work/back" "$url" && cmp -s "$work/file" "$work/back" || fail "a URL that the server presigned"
+done
+python3 - "$endpoint" <<'P' || fail "the address of what a form or an upload made"
+import boto3, ssl, sys, os, urllib3
+s3 = boto3.client("s3")
+form = s3.generate_presigned_post("tls", "form", Fields={"success_action_status": "201"}, Conditions=[{"success_action_status": "201"}])
+http = urllib3.PoolManager(ca_certs=os.environ["AWS_CA_BUNDLE"])
+said = http.request("POST", form["url"], fields={**form["fields"], "file": ("f", b"x")})
+assert said.status == 201 and said.headers["location"] == sys.argv[1] + "/tls/form", (said.status, said.headers)
+begun = s3.create_multipart_upload(Bucket="tls", Key="m")["UploadId"]
+part = s3.upload_part(Bucket="tls", Key="m", UploadId=begun, PartNumber=1, Body=b"x")["ETag"]
+made = s3.complete_multipart_upload(Bucket="tls", Key="m", UploadId=begun, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": part}]})
+assert made["Location"] == sys.argv[1] + "/tls/m", made
+P
 echo "  a restart keeps the authority and makes a new certificate"
 before=$(serial) authority=$(sha256sum <"$MW_DATA/tls/ca.pem")
 stop; unset MW_ENDPOINT

@@ -122,7 +122,10 @@ async fn run(setup: &Setup, env: &Env, out: &Output) -> Result<()> {
     }
     let instance = env.token(20);
     let (dir, env2, here) = (setup.clone(), env.clone(), instance.clone());
-    let wired = tokio::task::spawn_blocking(move || wire::wire(&dir, near, &env2, here))
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let endpoint = format!("{scheme}://{}", reachable(address));
+    let encrypted = tls.is_some().then(|| endpoint.clone());
+    let wired = tokio::task::spawn_blocking(move || wire::wire(&dir, near, encrypted, &env2, here))
         .await
         .map_err(|e| Failure::new(ErrorKind::Io, format!("opening the store failed: {e}")))??;
 
@@ -135,8 +138,6 @@ async fn run(setup: &Setup, env: &Env, out: &Output) -> Result<()> {
     accepting.extend(
         inner.map(|inner| tokio::spawn(listen::accept(inner, None, wired.router.clone(), open.clone(), stopped))),
     );
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    let endpoint = format!("{scheme}://{}", reachable(address));
     let announcement =
         Announcement { pid: std::process::id(), endpoint: endpoint.clone(), local, instance: instance.clone() };
     dir::announce(&setup.dir, &announcement, env)?;

@@ -35,6 +35,11 @@ impl S3Auth for Secrets {
 #[derive(Debug, Clone)]
 pub(crate) struct RequestId(pub(crate) String);
 
+/// The mark of a request that came over an encrypted connection, left among its extensions by whoever listens: URLs of this store are
+/// then of the scheme `https`.
+#[derive(Debug, Clone, Copy)]
+pub struct Encrypted;
+
 /// What was asked for and by whom, as the verifier left it.
 #[derive(Debug)]
 pub(crate) struct Asked {
@@ -44,6 +49,8 @@ pub(crate) struct Asked {
     pub(crate) region: String,
     /// The headers as signed, with those that the router does not see.
     pub(crate) headers: HeaderMap,
+    /// Whether it came over an encrypted connection.
+    pub(crate) encrypted: bool,
     /// The instant that is read, where a header names one; none: now.
     pub(crate) at: Option<Version>,
     /// What the watch over the framing found.

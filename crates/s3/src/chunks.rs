@@ -135,7 +135,9 @@ impl Framing {
         if self.unsigned && signature.is_some() {
             return Err(Fault::Malformed);
         }
-        let size = u64::from_str_radix(size, 16).map_err(|_| Fault::Malformed)?;
+        // Digits alone: the parser of numbers would take a sign too.
+        let digits = Some(size).filter(|size| size.bytes().all(|b| b.is_ascii_hexdigit()));
+        let size = digits.and_then(|size| u64::from_str_radix(size, 16).ok()).ok_or(Fault::Malformed)?;
         if size == 0 {
             self.out.push_back(line);
             return Ok(At::Trailer);

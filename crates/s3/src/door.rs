@@ -1,6 +1,6 @@
 //! The door itself: one service behind a listener, and the last touch on every answer.
 
-use crate::auth::{Asked, RequestId, Secrets, presented, token};
+use crate::auth::{Asked, Encrypted, RequestId, Secrets, presented, token};
 use crate::chunks::{Faults, Framing};
 use crate::cors::{self, Cross};
 use crate::dialect::{self, Manner};
@@ -33,13 +33,15 @@ pub struct S3Options {
     pub host_suffix: Option<String>,
     /// The address under which clients reach the store, without a trailing slash; used where S3 answers with a URL.
     pub public_url: Option<String>,
+    /// The address of the encrypted listener, where there is one: URLs for whoever came by another one name it.
+    pub encrypted_url: Option<String>,
     /// How many calls of the engine run at once.
     pub workers: usize,
 }
 
 impl Default for S3Options {
     fn default() -> Self {
-        Self { host_suffix: None, public_url: None, workers: 64 }
+        Self { host_suffix: None, public_url: None, encrypted_url: None, workers: 64 }
     }
 }
 
@@ -69,7 +71,8 @@ pub fn service(store: Arc<Store>, options: S3Options) -> S3Door {
         }
         builder
     };
-    let verbs = Verbs { store: Arc::clone(&store), pool: pool.clone(), public_url: options.public_url };
+    let S3Options { public_url, encrypted_url, .. } = options;
+    let verbs = Verbs { store: Arc::clone(&store), pool: pool.clone(), public_url, encrypted_url };
     let router = build(S3ServiceBuilder::new(verbs.clone())).build();
     let mut verifier = build(S3ServiceBuilder::new(Nothing));
     verifier.set_auth(Secrets { store: Arc::clone(&store), pool });
@@ -139,7 +142,8 @@ impl S3Door {
         let principal = presented(store, pool, key, token(&parts.uri, &parts.headers), source).await?;
         let query = pairs(parts.uri.query().unwrap_or_default());
         let (region, faults, trailer) = (String::new(), Faults::default(), None);
-        let asked = Asked { principal, at: None, region, headers: parts.headers, faults, trailer };
+        let encrypted = parts.extensions.get::<Encrypted>().is_some();
+        let asked = Asked { principal, encrypted, at: None, region, headers: parts.headers, faults, trailer };
         let answer = iam::answer(store, pool, call, &query, &asked, id, Body::from(data)).await?;
         let mut response = Response::new(answer.output);
         *response.status_mut() = answer.status.unwrap_or_default();

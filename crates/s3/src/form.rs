@@ -9,7 +9,7 @@ mod fields;
 mod policy;
 mod signature;
 
-use crate::auth::{Asked, Secrets, presented};
+use crate::auth::{Asked, Encrypted, Secrets, presented};
 use crate::body::{Length, Received, take};
 use crate::chunks::Faults;
 use crate::errors::{About, custom, error, internal, of};
@@ -101,6 +101,7 @@ pub(crate) async fn post(
     let principal = presented(&verbs.store, &verbs.pool, signed.key.to_owned(), token, source).await?;
     let asked = Arc::new(Asked {
         principal,
+        encrypted: parts.extensions.get::<Encrypted>().is_some(),
         at: None,
         region: signed.region.to_owned(),
         headers: headers(&list)?,
@@ -167,11 +168,8 @@ fn headers(list: &[(String, String)]) -> S3Result<HeaderMap> {
 fn answer(verbs: &Verbs, parts: &Parts, list: &[(String, String)], put: &Put) -> S3Result<Response<Body>> {
     let get = |name: &str| list.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str());
     let etag = format!("\"{}\"", put.info.etag);
-    let host = parts.headers.get(hyper::header::HOST).and_then(|v| v.to_str().ok()).unwrap_or("localhost");
-    let base = match &verbs.public_url {
-        Some(url) => url.trim_end_matches('/').to_owned(),
-        None => format!("http://{host}"),
-    };
+    let host = parts.headers.get(hyper::header::HOST).and_then(|v| v.to_str().ok());
+    let base = verbs.base_at(host, parts.extensions.get::<Encrypted>().is_some());
     let location = format!("{base}/{}/{}", put.bucket, percent(&put.key));
     let mut response = Response::new(Body::empty());
     let redirect = get("success_action_redirect").or_else(|| get("redirect")).and_then(|to| redirected(to, put, &etag));

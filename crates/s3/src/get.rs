@@ -13,7 +13,7 @@ use crate::verbs::Verbs;
 use crate::versions;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
-use mw_world::{ChecksumAlgorithm, Object, ObjectInfo};
+use mw_world::{Checksum as Sum, Object, ObjectInfo};
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Response, S3Result};
 use std::sync::Arc;
@@ -26,20 +26,16 @@ struct Chosen {
     range: Option<String>,
     /// How many parts the object has, when one was asked for.
     parts: Option<i32>,
-    /// Whether stored checksums are of what is answered, and wanted.
-    sums: bool,
+    /// The stored checksums of what is answered, where they are wanted.
+    sums: Vec<Sum>,
 }
 
 /// Decides what is answered, or that nothing is.
 fn choose(asked: &Asked, info: &ObjectInfo, part: Option<i32>) -> S3Result<Chosen> {
     check(&read(&asked.headers, ""), &info.etag, info.modified).map_err(|e| with_validators(e, info))?;
-    let whole = Chosen {
-        offset: 0,
-        length: info.size,
-        range: None,
-        parts: None,
-        sums: asked.header("x-amz-checksum-mode").is_some_and(|m| m.eq_ignore_ascii_case("ENABLED")),
-    };
+    let wanted = asked.header("x-amz-checksum-mode").is_some_and(|m| m.eq_ignore_ascii_case("ENABLED"));
+    let of_all = || if wanted { info.checksums.clone() } else { Vec::new() };
+    let whole = || Chosen { offset: 0, length: info.size, range: None, parts: None, sums: of_all() };
     let range = span(&asked.headers).filter(|_| if_range(&asked.headers, &info.etag, info.modified));
     let (offset, length, parts) = match (part, range) {
         (Some(_), Some(_)) => {
@@ -48,19 +44,32 @@ fn choose(asked: &Asked, info: &ObjectInfo, part: Option<i32>) -> S3Result<Chose
                 "Cannot specify both Range header and partNumber query parameter",
             ));
         }
-        (None, None) => return Ok(whole),
+        (None, None) => return Ok(whole()),
         (Some(number), None) => match part_of(info, number)? {
             Some(chosen) => chosen,
-            None => return Ok(whole),
+            None => return Ok(whole()),
         },
         (None, Some(range)) => match Span::within(range, info.size)? {
             Some((offset, length)) => (offset, length, None),
-            None => return Ok(whole),
+            None => return Ok(whole()),
         },
     };
     let range = format!("bytes {offset}-{}/{}", offset + length - 1, info.size);
-    let sums = whole.sums && length == info.size;
+    let of_part = part.and_then(|number| part_sum(info, number as usize - 1)).filter(|_| wanted);
+    let sums = match of_part {
+        Some(sum) => vec![sum],
+        // What is known of all the bytes is known of these only when they are all.
+        None if length == info.size => of_all(),
+        None => Vec::new(),
+    };
     Ok(Chosen { offset, length, range: Some(range), parts, sums })
+}
+
+/// Returns the checksum of a part, of the kind that the object's is, as AWS says it.
+fn part_sum(info: &ObjectInfo, at: usize) -> Option<Sum> {
+    let sums = info.part_sums.as_ref()?;
+    let composite = info.checksums.iter().any(|sum| sum.algorithm == sums.algorithm && sum.composite);
+    Some(Sum { algorithm: sums.algorithm, value: sums.values.get(at)?.clone(), composite })
 }
 
 /// Finds a part; an object that was put in one piece is its own first part. An empty one has no range to name.
@@ -111,9 +120,7 @@ macro_rules! described {
         $output.metadata = metadata(info);
         $output.parts_count = chosen.parts;
         $output.storage_class = class(info);
-        if chosen.sums {
-            sums_typed!($output, &info.checksums);
-        }
+        sums_typed!($output, &chosen.sums);
     }};
 }
 
@@ -229,23 +236,26 @@ pub(crate) async fn get_object_attributes(
 fn parts(info: &ObjectInfo, marker: Option<i32>, max: Option<i32>) -> GetObjectAttributesParts {
     let after = marker.and_then(|m| usize::try_from(m).ok()).unwrap_or(0);
     let max = max.and_then(|m| usize::try_from(m).ok()).unwrap_or(1000).min(1000);
-    // AWS lists the parts themselves only of composite checksums; of others only how many there are.
-    let composite = info.checksums.iter().any(|c| c.composite && c.algorithm != ChecksumAlgorithm::Crc64Nvme);
+    // AWS lists the parts themselves only of uploads that were begun with an algorithm; of others only how many there are. Those that
+    // were completed before checksums of parts were kept show themselves by a composite checksum.
+    let shown = info.part_sums.is_some() || info.checksums.iter().any(|sum| sum.composite);
     let listed: Vec<ObjectPart> = info
         .parts
         .iter()
         .enumerate()
         .skip(after)
-        .take(if composite { max } else { 0 })
-        .map(|(at, size)| ObjectPart {
-            part_number: Some(at as i32 + 1),
-            size: Some(*size as i64),
-            ..ObjectPart::default()
+        .take(if shown { max } else { 0 })
+        .map(|(at, size)| {
+            let mut part =
+                ObjectPart { part_number: Some(at as i32 + 1), size: Some(*size as i64), ..ObjectPart::default() };
+            let sum: Vec<Sum> = part_sum(info, at).into_iter().collect();
+            sums!(part, &sum);
+            part
         })
         .collect();
     let last = listed.last().and_then(|p| p.part_number);
     GetObjectAttributesParts {
-        is_truncated: Some(composite && after + listed.len() < info.parts.len()),
+        is_truncated: Some(shown && after + listed.len() < info.parts.len()),
         max_parts: Some(max as i32),
         next_part_number_marker: last,
         part_number_marker: Some(after as i32),

@@ -79,10 +79,10 @@ pub(crate) fn admit(parts: &Parts) -> S3Result<Framed> {
                  X-Amz-Date, X-Amz-SignedHeaders, and X-Amz-Expires parameters, each once.",
             ));
         }
-        match param("X-Amz-Expires").unwrap_or_default().parse::<u64>() {
-            Ok(1..=EXPIRES_MAX) => {}
-            Ok(0) | Err(_) => return Err(query_error("X-Amz-Expires should be a number of seconds over zero")),
-            Ok(_) => {
+        match number(param("X-Amz-Expires").unwrap_or_default()) {
+            Some(1..=EXPIRES_MAX) => {}
+            Some(0) | None => return Err(query_error("X-Amz-Expires should be a number of seconds over zero")),
+            Some(_) => {
                 return Err(query_error(
                     "X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than \
                      604800 seconds",
@@ -103,6 +103,11 @@ pub(crate) fn pairs(query: &str) -> Vec<(String, String)> {
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
         .map(|(name, value)| (decode(name), decode(value)))
         .collect()
+}
+
+/// Reads a number that is digits alone: the parser of the language would take a sign too.
+fn number(text: &str) -> Option<u64> {
+    Some(text).filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
 }
 
 fn query_error(message: &'static str) -> S3Error {
@@ -157,7 +162,7 @@ fn framing(headers: &HeaderMap) -> S3Result<Framed> {
             Ok(Framed::Plain)
         };
     }
-    let length = text("x-amz-decoded-content-length").parse().map_err(|_| {
+    let length = number(text("x-amz-decoded-content-length")).ok_or_else(|| {
         custom("MissingContentLength", 411, "You must provide the x-amz-decoded-content-length HTTP header.")
     })?;
     Ok(if sha.starts_with("STREAMING-UNSIGNED") { Framed::Unsigned(length) } else { Framed::Signed(length) })

@@ -52,5 +52,6 @@ mod verbs;
 mod verified;
 mod versions;
 
+pub use auth::Encrypted;
 pub use door::{S3Door, S3Options, service};
 pub use presign::{Presign, presign};

@@ -13,7 +13,9 @@ use crate::names::key_of;
 use crate::owner::owner;
 use crate::verbs::Verbs;
 use crate::versions::id_of;
-use mw_world::{Checksum as Sum, ChecksumAlgorithm as Algorithm, PartInfo, Session, UploadInfo, UploadOptions};
+use mw_world::{
+    Checksum as Sum, ChecksumAlgorithm as Algorithm, ObjectInfo, PartInfo, Session, UploadInfo, UploadOptions,
+};
 use s3s::dto::*;
 use s3s::{S3ErrorCode, S3Response, S3Result};
 use std::collections::BTreeMap;
@@ -229,10 +231,20 @@ pub(crate) async fn complete_multipart_upload(
     let caller = Arc::clone(&asked);
     let (info, version_id) = verbs
         .within(&asked, &input.bucket, move |session| {
-            let upload = session.upload(&key, &id).map_err(|e| of(&e, About::Upload))?;
-            let Made { parts, etag, checksums } = plan.make(&session, &upload, &caller)?;
-            let made = session.complete_upload(&key, &id, &parts, &etag, checksums, &conditions);
-            let info = made.map_err(|e| of(&e, About::Upload))?;
+            let complete = || {
+                let upload = session.upload(&key, &id).map_err(|e| of(&e, About::Upload))?;
+                let Made { parts, etag, checksums } = plan.make(&session, &upload, &caller)?;
+                let made = session.complete_upload(&key, &id, &parts, &etag, checksums, &conditions);
+                made.map_err(|e| of(&e, About::Upload))
+            };
+            let info = match complete() {
+                // Who lost the answer asks again, and hears what it said (AWS does the same).
+                Err(e) if *e.code() == S3ErrorCode::NoSuchUpload => {
+                    let made = session.completed(&key, &id).map_err(|e| of(&e, About::Upload))?;
+                    made.filter(|info| plan.is_of(info)).ok_or(e)?
+                }
+                done => done?,
+            };
             let id = id_of(&session, &info);
             Ok((info, id))
         })
@@ -293,6 +305,11 @@ impl Plan {
         let checksums = self.checksum(upload, &chosen, asked)?.into_iter().collect();
         let etag = etag_of_parts(parts.iter().map(|(_, tag)| tag.as_str()));
         Ok(Made { parts, etag, checksums })
+    }
+
+    /// Whether an object is made of the parts as named.
+    fn is_of(&self, info: &ObjectInfo) -> bool {
+        self.in_order().is_ok_and(|parts| etag_of_parts(parts.iter().map(|(_, tag)| tag.as_str())) == info.etag)
     }
 
     /// Returns the parts as named, which must ascend.

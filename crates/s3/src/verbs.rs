@@ -14,6 +14,7 @@ pub(crate) struct Verbs {
     pub(crate) store: Arc<Store>,
     pub(crate) pool: Pool,
     pub(crate) public_url: Option<String>,
+    pub(crate) encrypted_url: Option<String>,
 }
 
 impl Verbs {
@@ -61,9 +62,17 @@ impl Verbs {
 
     /// Returns the address of the store as the client reaches it.
     pub(crate) fn base(&self, asked: &Asked) -> String {
-        match &self.public_url {
-            Some(url) => url.trim_end_matches('/').to_owned(),
-            None => format!("http://{}", asked.header("host").unwrap_or("localhost")),
+        self.base_at(asked.header("host"), asked.encrypted)
+    }
+
+    /// Returns the address of the store for a client that reaches it under `host`.
+    pub(crate) fn base_at(&self, host: Option<&str>, encrypted: bool) -> String {
+        let host = host.unwrap_or("localhost");
+        match (&self.public_url, &self.encrypted_url) {
+            (Some(url), _) => url.trim_end_matches('/').to_owned(),
+            (None, _) if encrypted => format!("https://{host}"),
+            (None, Some(url)) => url.clone(),
+            (None, None) => format!("http://{host}"),
         }
     }
 }

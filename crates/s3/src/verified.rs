@@ -3,7 +3,7 @@
 //! Headers that the router would judge otherwise than S3 does (ranges, conditions, the copy source, `Expires`) are taken out here and
 //! kept in [`Asked`]. This can be done only now: before, they are part of what was signed.
 
-use crate::auth::{Asked, RequestId, presented, token};
+use crate::auth::{Asked, Encrypted, RequestId, presented, token};
 use crate::body::{faulty, whole};
 use crate::chunks::Faults;
 use crate::conditions;
@@ -65,6 +65,7 @@ impl S3Route for Verified {
         let source = request.extensions.get::<SocketAddr>().map(SocketAddr::ip);
         let token = token(&request.uri, &request.headers);
         let principal = presented(&self.verbs.store, &self.verbs.pool, key, token, source).await?;
+        let encrypted = request.extensions.get::<Encrypted>().is_some();
         let faults = request.extensions.get::<Faults>().cloned().unwrap_or_default();
         let id = request.extensions.get::<RequestId>().map_or_else(String::new, |id| id.0.clone());
         let query = pairs(request.uri.query().unwrap_or_default());
@@ -73,6 +74,7 @@ impl S3Route for Verified {
         if let Some(call) = iam::call_of(&request.method, place, request.uri.query(), &request.headers) {
             let asked = Asked {
                 principal,
+                encrypted,
                 at: None,
                 region: String::new(),
                 headers: request.headers,
@@ -105,6 +107,7 @@ impl S3Route for Verified {
         let reads = matches!(request.method, Method::GET | Method::HEAD);
         let asked = Asked {
             principal,
+            encrypted,
             at: if reads { vendor::version(&headers, vendor::VERSION)? } else { None },
             region: request.region.map_or_else(|| "us-east-1".to_owned(), |r| r.as_str().to_owned()),
             headers: headers.clone(),

@@ -81,7 +81,7 @@ pub use key_record::seal_secrets;
 pub use keys::{Grant, KeyInfo, KeyRequest};
 pub use listener::{Changed, Listener, Subscription};
 pub use merge::{Combine, Conflict, ConflictKind, Policy, Side};
-pub use object::{Checksum, ChecksumAlgorithm, ObjectInfo, ObjectMeta};
+pub use object::{Checksum, ChecksumAlgorithm, ObjectInfo, ObjectMeta, PartSums};
 pub use objects::{
     Conditions, CopyOptions, Deleted, ListRequest, Listed, ListedVersion, Listing, Marker, Object, PartCopy, PartInfo,
     PartSaid, PutOptions, RenameOptions, Staged, UploadInfo, UploadOptions, Versioned, VersionsListing,

@@ -3,6 +3,6 @@
 pub(crate) mod known;
 mod meta;
 
-pub use meta::{Checksum, ChecksumAlgorithm, ObjectInfo, ObjectMeta};
+pub use meta::{Checksum, ChecksumAlgorithm, ObjectInfo, ObjectMeta, PartSums};
 
 pub(crate) use known::Known;

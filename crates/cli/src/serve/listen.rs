@@ -2,7 +2,7 @@
 //!
 //! It knows neither S3 nor the control plane; what a request means is the router's to say.
 
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -11,7 +11,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -28,6 +28,10 @@ const HEAD: Duration = Duration::from_secs(30);
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a client may take to receive what is ready for it.
 const STALL: Duration = Duration::from_secs(120);
+/// How much of what a client still sends is read and forgotten after its request was refused, and for how long: a socket that is closed
+/// over unread bytes resets, and the client loses the answer that says why.
+const LINGER: u64 = 64 << 20;
+const LINGER_TIME: Duration = Duration::from_secs(5);
 
 /// Answers a request.
 pub trait Router: Clone + Send + Sync + 'static {
@@ -116,19 +120,26 @@ async fn connect(
 ) {
     // Answers are often small; where it cannot be set they are only slower.
     let _ = stream.set_nodelay(true);
-    let Some(tls) = tls else { return serve(Patient::new(stream), peer, router, stop).await };
-    match tokio::time::timeout(HANDSHAKE, secure(stream, &tls)).await {
-        Ok(Ok(stream)) => serve(stream, peer, router, stop).await,
+    let unread = Unread::default();
+    let Some(tls) = tls else {
+        return serve(Patient::new(stream, unread.clone()), peer, router, unread, stop).await;
+    };
+    match tokio::time::timeout(HANDSHAKE, secure(stream, unread.clone(), &tls)).await {
+        Ok(Ok(stream)) => serve(stream, peer, router, unread, stop).await,
         Ok(Err(error)) => tracing::debug!(%error, "a connection did not come to TLS"),
         Err(_) => tracing::debug!("a client took too long to agree on TLS"),
     }
 }
 
 /// Agrees on TLS with a client. One that speaks plain HTTP is told so.
-async fn secure(stream: TcpStream, tls: &TlsAcceptor) -> std::io::Result<impl AsyncRead + AsyncWrite + Unpin> {
+async fn secure(
+    stream: TcpStream,
+    unread: Unread,
+    tls: &TlsAcceptor,
+) -> std::io::Result<impl AsyncRead + AsyncWrite + Unpin> {
     let mut first = [0];
     stream.peek(&mut first).await?;
-    let mut stream = Patient::new(stream);
+    let mut stream = Patient::new(stream, unread);
     if first[0].is_ascii_alphabetic() {
         stream.write_all(PLAIN).await?;
         stream.shutdown().await?;
@@ -146,6 +157,7 @@ async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     peer: Peer,
     router: impl Router,
+    unread: Unread,
     mut stop: watch::Receiver<bool>,
 ) {
     let service = service_fn(move |mut request: Request<Incoming>| {
@@ -153,7 +165,13 @@ async fn serve(
         // Conditions on the client's address look at this, never at what a header claims.
         request.extensions_mut().insert(peer.address);
         request.extensions_mut().insert(peer);
-        async move { Ok::<_, Infallible>(router.answer(request).await) }
+        let (content, unread) = (!request.body().is_end_stream(), unread.clone());
+        async move {
+            let answer = router.answer(request).await;
+            let refused = answer.status().is_client_error() || answer.status().is_server_error();
+            unread.0.store(content && refused, Ordering::Relaxed);
+            Ok::<_, Infallible>(answer)
+        }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -173,16 +191,42 @@ async fn serve(
     }
 }
 
-/// A stream that gives up on a peer that does not take what is written to it.
+/// Whether the last request on a connection was refused and may have content that nobody read.
+#[derive(Clone, Default)]
+struct Unread(Arc<AtomicBool>);
+
+/// A stream that gives up on a peer that does not take what is written to it, and that hears a peer out whose request was refused.
 struct Patient {
     stream: TcpStream,
     limit: Pin<Box<Sleep>>,
     waiting: bool,
+    unread: Unread,
+    /// How much may still be read and forgotten, once the stream is shut down.
+    lingering: Option<u64>,
 }
 
 impl Patient {
-    fn new(stream: TcpStream) -> Self {
-        Self { stream, limit: Box::pin(tokio::time::sleep(STALL)), waiting: false }
+    fn new(stream: TcpStream, unread: Unread) -> Self {
+        Self { stream, limit: Box::pin(tokio::time::sleep(STALL)), waiting: false, unread, lingering: None }
+    }
+
+    /// Reads and forgets what comes, until the peer has heard and ends, or has had its time.
+    fn linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut scratch = [0; 16 << 10];
+        while let Some(left) = self.lingering.filter(|left| *left > 0) {
+            let mut piece = ReadBuf::new(&mut scratch);
+            match Pin::new(&mut self.stream).poll_read(context, &mut piece) {
+                Poll::Ready(Ok(())) if !piece.filled().is_empty() => {
+                    self.lingering = Some(left.saturating_sub(piece.filled().len() as u64));
+                }
+                Poll::Ready(_) => break,
+                Poll::Pending => {
+                    std::task::ready!(self.limit.as_mut().poll(context));
+                    break;
+                }
+            }
+        }
+        Poll::Ready(())
     }
 
     /// Starts the clock at the first write that must wait, and stops it at one that need not.
@@ -236,6 +280,12 @@ impl AsyncWrite for Patient {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        if self.lingering.is_none() {
+            std::task::ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+            let unread = self.unread.0.load(Ordering::Relaxed);
+            self.lingering = Some(if unread { LINGER } else { 0 });
+            self.limit.as_mut().reset(Instant::now() + LINGER_TIME);
+        }
+        self.linger(context).map(Ok)
     }
 }

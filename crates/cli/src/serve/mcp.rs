@@ -26,14 +26,20 @@ pub struct Mcp {
     control: ControlDoor,
     door: McpDoor,
     public_url: Option<String>,
+    encrypted_url: Option<String>,
     share: Arc<dyn Share>,
 }
 
 impl Mcp {
     /// Puts the door before `store`; `control` verifies signatures.
-    pub fn new(store: Arc<Store>, control: ControlDoor, public_url: Option<String>) -> Self {
+    pub fn new(
+        store: Arc<Store>,
+        control: ControlDoor,
+        public_url: Option<String>,
+        encrypted_url: Option<String>,
+    ) -> Self {
         let share = Arc::new(Presigned(store.clone()));
-        Self { store, control, door: McpDoor::default(), public_url, share }
+        Self { store, control, door: McpDoor::default(), public_url, encrypted_url, share }
     }
 
     /// Returns whether a path is this door's.
@@ -94,14 +100,16 @@ impl Mcp {
         Ok((who.speaking_from(peer.map(|peer| peer.address.ip())), None))
     }
 
-    /// Returns the address under which the caller reached the server.
+    /// Returns the address under which the caller reached the server, or the encrypted one when it came beside that.
     fn base(&self, parts: &Parts) -> String {
-        if let Some(url) = &self.public_url {
-            return url.clone();
-        }
         let tls = parts.extensions.get::<Peer>().is_some_and(|peer| peer.tls);
         let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
-        format!("{}://{host}", if tls { "https" } else { "http" })
+        match (&self.public_url, &self.encrypted_url) {
+            (Some(url), _) => url.clone(),
+            (None, _) if tls => format!("https://{host}"),
+            (None, Some(url)) => url.clone(),
+            (None, None) => format!("http://{host}"),
+        }
     }
 }
 

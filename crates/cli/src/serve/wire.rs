@@ -2,7 +2,7 @@
 
 use super::Setup;
 use super::exports::ExportTable;
-use super::listen::Router;
+use super::listen::{Peer, Router};
 use super::mcp::Mcp;
 use super::mounts::MountTable;
 use super::runs::RunTable;
@@ -16,7 +16,7 @@ use mw_env::{Env, LocalDisk};
 use mw_http::types::Secret;
 use mw_http::{Body, ControlDoor, Hosts, host::RunHost};
 use mw_model::ErrorKind;
-use mw_s3::{S3Door, S3Options};
+use mw_s3::{Encrypted, S3Door, S3Options};
 use mw_world::{Options, SealingKey, Store};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,8 +31,9 @@ pub struct Wired {
     runs: Arc<RunTable>,
 }
 
-/// Opens the store of `setup` and puts the doors before it. Sandboxes reach the server at `near`.
-pub fn wire(setup: &Setup, near: SocketAddr, env: &Env, instance: String) -> Result<Wired> {
+/// Opens the store of `setup` and puts the doors before it. Sandboxes reach the server at `near`; `encrypted` is the address of the
+/// listener that speaks TLS, where there is one.
+pub fn wire(setup: &Setup, near: SocketAddr, encrypted: Option<String>, env: &Env, instance: String) -> Result<Wired> {
     let disk = |name: &str| {
         let path = setup.dir.join(name);
         LocalDisk::new(&path).map(Arc::new).map_err(|e| Failure::io(path.display(), e))
@@ -51,13 +52,14 @@ pub fn wire(setup: &Setup, near: SocketAddr, env: &Env, instance: String) -> Res
     let hosts = Hosts { mounts: Some(mounts.clone()), exports: Some(exports.clone()), runs: Some(runs.clone()) };
     let control = ControlDoor::new(store.clone(), hosts, instance);
     let router = Doors {
-        mcp: Mcp::new(store.clone(), control.clone(), setup.public_url.clone()),
+        mcp: Mcp::new(store.clone(), control.clone(), setup.public_url.clone(), encrypted.clone()),
         control,
         s3: mw_s3::service(
             store.clone(),
             S3Options {
                 host_suffix: setup.host_suffix.clone(),
                 public_url: setup.public_url.clone(),
+                encrypted_url: encrypted.clone(),
                 ..S3Options::default()
             },
         ),
@@ -123,8 +125,11 @@ impl Doors {
 }
 
 impl Router for Doors {
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(&self, mut request: Request<Incoming>) -> Response<Body> {
         self.served.fetch_add(1, Ordering::Relaxed);
+        if request.extensions().get::<Peer>().is_some_and(|peer| peer.tls) {
+            request.extensions_mut().insert(Encrypted);
+        }
         let path = request.uri().path();
         if !path.starts_with(mw_http::route::PREFIX) || self.is_virtual(&request) {
             self.s3.call(request).await.map(|body| body.map_err(Into::into).boxed_unsync())

@@ -49,3 +49,36 @@ fn nonsense_on_the_wire_is_refused_and_the_server_goes_on() {
     drop(stream);
     s.ok(&["world", "list"]);
 }
+
+/// A client that sends everything before it listens hears why it is refused: nothing of the answer is lost to a reset. One that never
+/// ends is cut off.
+#[test]
+fn a_refusal_reaches_whoever_is_still_sending() {
+    let s = Server::start();
+    let addr = s.endpoint.strip_prefix("http://").unwrap();
+    let form = "--b\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nk\r\n\
+                --b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n";
+    let length = 20usize << 20;
+    let (put, post) = (
+        format!("PUT /w/k HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n"),
+        format!(
+            "POST /w HTTP/1.1\r\nhost: x\r\ncontent-type: multipart/form-data; boundary=b\r\ncontent-length: {}\r\n\r\n{form}",
+            form.len() + length
+        ),
+    );
+    for head in [put, post] {
+        let mut stream = TcpStream::connect(addr).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(&vec![b'x'; length]).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 403 ") && answer.ends_with("</Error>"), "{answer}");
+    }
+    let mut stream = TcpStream::connect(addr).unwrap();
+    let head = format!("PUT /w/k HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", 1u64 << 40);
+    stream.write_all(head.as_bytes()).unwrap();
+    let piece = vec![b'x'; 1 << 20];
+    let taken = (0..1024).take_while(|_| stream.write_all(&piece).is_ok()).count();
+    assert!(taken < 1024, "what a refused client sends is read without end");
+    s.ok(&["world", "list"]);
+}

@@ -57,6 +57,12 @@ fn wrong_lengths_and_frames_are_refused() {
         }
     }
     assert_eq!(run(b"zz\r\n", 9, true, 5), Err(Fault::Malformed));
+    for size in ["+1", "-1", " 1", "1 ", "0x1", "", "+0", "fffffffffffffffff"] {
+        for (unsigned, end) in [(true, ""), (false, ";chunk-signature=aa")] {
+            let body = format!("{size}{end}\r\na\r\n0{end}\r\n\r\n");
+            assert_eq!(run(body.as_bytes(), 9, unsigned, 1), Err(Fault::Malformed), "{body}");
+        }
+    }
     assert_eq!(run(b"1\r\nabc\r\n", 9, true, 5), Err(Fault::Malformed));
     assert_eq!(run(b"1;chunk-signature=a\r\na\r\n", 9, true, 5), Err(Fault::Malformed));
     assert_eq!(run(b"fffffff;chunk-signature=a\r\n", 9, false, 1 << 40), Err(Fault::TooLong));

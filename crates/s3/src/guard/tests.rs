@@ -36,7 +36,7 @@ fn presigned_urls() {
     let life = |seconds: &str| answer(&format!("/b/k?{QUERY}&X-Amz-Expires={seconds}"), &[]);
     assert_eq!(life("1"), Ok(Framed::Plain));
     assert_eq!(life("604800"), Ok(Framed::Plain));
-    for bad in ["604801", "0", "-1", "x", ""] {
+    for bad in ["604801", "0", "-1", "%2B1", "x", ""] {
         assert_eq!(life(bad).unwrap_err(), "AuthorizationQueryParametersError", "{bad}");
     }
     for part in QUERY.split('&') {
@@ -71,6 +71,10 @@ fn framing_is_declared() {
     let length = [("x-amz-decoded-content-length", "6")];
     assert_eq!(with("STREAMING-UNSIGNED-PAYLOAD-TRAILER", &length), Ok(Framed::Unsigned(6)));
     assert_eq!(with("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", &length), Ok(Framed::Signed(6)));
+    for length in ["", "+6", "-6", "0x6", "6 6"] {
+        let length = [("x-amz-decoded-content-length", length)];
+        assert_eq!(with("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", &length).unwrap_err(), "MissingContentLength");
+    }
     assert_eq!(with("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", &[]).unwrap_err(), "MissingContentLength");
     assert_eq!(with("UNSIGNED-PAYLOAD", &[("content-encoding", "gzip, aws-chunked")]).unwrap_err(), "InvalidRequest");
 }

@@ -15,6 +15,7 @@ mod list;
 mod multipart;
 mod objects;
 mod operations;
+mod posted;
 mod scope;
 mod streaming;
 mod tigris;

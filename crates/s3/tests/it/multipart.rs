@@ -74,8 +74,17 @@ fn parts_become_one_object() {
     assert_eq!((second.status, second.header("x-amz-mp-parts-count")), (206, Some("3")));
     assert!(second.body == two);
     assert_eq!(house.root.get("/base/m?partNumber=4").status, 416);
-    assert_eq!(complete(&house.root, "m", &id, &parts, &[]).fault(), (404, "NoSuchUpload".into()));
     assert!(house.root.get("/base?uploads=").ok().tags("UploadId").is_empty());
+    // Who lost the answer asks again, and hears it again: until something else stands under the key, and never for other parts.
+    let etag = house.root.ask(&Ask::new("HEAD", "/base/m")).ok().header("etag").unwrap().to_owned();
+    assert_eq!(complete(&house.root, "m", &id, &parts, &[("if-none-match", "*")]).ok().tag("ETag"), etag);
+    let other = |fault: Answer| assert_eq!(fault.fault(), (404, "NoSuchUpload".into()));
+    other(complete(&house.root, "m", &id, &parts[..1], &[]));
+    other(complete(&house.root, "n", &id, &parts, &[]));
+    other(complete(&house.root, "m", "0", &parts, &[]));
+    house.root.put("/base/m", "another").ok();
+    other(complete(&house.root, "m", &id, &parts, &[]));
+    assert_eq!(house.root.get("/base/m").ok().text(), "another");
 }
 
 #[test]
@@ -125,6 +134,64 @@ fn checksums_of_the_whole() {
             .header("x-amz-checksum-type", kind);
         assert_eq!(house.root.ask(&ask).fault(), (400, "InvalidRequest".into()), "{algorithm} {kind}");
     }
+}
+
+/// Each part can be read with its own checksum, and the attributes list them: whatever the algorithm and the kind of the whole.
+#[test]
+fn parts_keep_their_checksums() {
+    let house = House::with_base();
+    let root = &house.root;
+    let (one, two) = (data(MIN, 4), data(33, 5));
+    let sha = |data: &[u8]| base64(&Sha256::checksum(data));
+    let crc = |data: &[u8]| base64(&Crc32::checksum(data));
+    type Sum<'s> = &'s dyn Fn(&[u8]) -> String;
+    let kinds: [(&str, &str, &str, Sum<'_>); 3] = [
+        ("SHA256", "COMPOSITE", "sha256", &sha),
+        ("CRC32", "COMPOSITE", "crc32", &crc),
+        ("CRC32", "FULL_OBJECT", "crc32", &crc),
+    ];
+    for (algorithm, kind, name, sum) in kinds {
+        let declared = [("x-amz-checksum-algorithm", algorithm), ("x-amz-checksum-type", kind)];
+        let id = start(root, "m", &declared);
+        let header = format!("x-amz-checksum-{name}");
+        let put = |number: u32, body: &[u8]| {
+            let at = format!("/base/m?partNumber={number}&uploadId={id}");
+            (
+                number,
+                root.ask(&Ask::new("PUT", &at).header(&header, &sum(body)).body(body))
+                    .ok()
+                    .header("etag")
+                    .unwrap()
+                    .to_owned(),
+            )
+        };
+        let parts = [put(1, &one), put(2, &two)].map(|(n, e)| (n, e.trim_matches('"').to_owned()));
+        complete(root, "m", &id, &parts, &[]).ok();
+        for method in ["GET", "HEAD"] {
+            for (number, body) in [(1, &one), (2, &two)] {
+                let ask = Ask::new(method, &format!("/base/m?partNumber={number}"));
+                let got = root.ask(&ask.clone().header("x-amz-checksum-mode", "ENABLED")).ok();
+                assert_eq!(got.header(&header), Some(&sum(body)[..]), "{algorithm} {kind} {method} {number}");
+                assert_eq!(got.header("x-amz-checksum-type"), Some(kind));
+                assert!(method == "HEAD" || got.body == *body);
+                assert_eq!(root.ask(&ask).ok().header(&header), None, "nobody asked");
+            }
+        }
+        let ask = Ask::new("GET", "/base/m?attributes=").header("x-amz-object-attributes", "ObjectParts");
+        let shown = root.ask(&ask).ok();
+        let tag = format!("Checksum{algorithm}");
+        assert_eq!(shown.tags(&tag), [sum(&one), sum(&two)], "{}", shown.text());
+        let page = root.ask(&ask.header("x-amz-max-parts", "1").header("x-amz-part-number-marker", "1")).ok();
+        assert_eq!((page.tags(&tag), page.tag("IsTruncated")), (vec![sum(&two)], "false".to_owned()));
+    }
+    // What is known of a part is not said of other bytes, nor of those that another door wrote since.
+    let range = Ask::new("GET", "/base/m").header("range", "bytes=0-9").header("x-amz-checksum-mode", "ENABLED");
+    assert_eq!(root.ask(&range).ok().header("x-amz-checksum-crc32"), None);
+    let plain = start(root, "p", &[]);
+    let tag = part(root, "p", &plain, 1, &two).ok().header("etag").unwrap().trim_matches('"').to_owned();
+    complete(root, "p", &plain, &[(1, tag)], &[]).ok();
+    let ask = Ask::new("GET", "/base/p?attributes=").header("x-amz-object-attributes", "ObjectParts");
+    assert!(root.ask(&ask).ok().tags("Part").is_empty(), "an upload without an algorithm has no parts to list");
 }
 
 #[test]

@@ -52,6 +52,7 @@ fn unsigned_chunks_with_a_trailer() {
     assert_eq!(put("6", &trailer, "6\r\nhello\n\r\n"), (400, "IncompleteBody".into()), "no final chunk");
     assert_eq!(put("6", &trailer, "6\r\nhel"), (400, "IncompleteBody".into()));
     assert_eq!(put("6", &trailer, "zz\r\nhello\n\r\n0\r\n\r\n"), (400, "InvalidRequest".into()));
+    assert_eq!(put("6", &trailer, &good.replacen('6', "+6", 1)), (400, "InvalidRequest".into()), "a size with a sign");
     assert_eq!(put("6", &trailer, "hello\n").0, 400);
     assert_eq!(put("6", &[], &good).0, 400, "no trailer announced");
     assert_eq!(put("6", &[("x-amz-trailer", "x-other")], &good).0, 400);

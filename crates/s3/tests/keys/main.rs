@@ -7,6 +7,7 @@
 mod calls;
 #[path = "../it/client.rs"]
 mod client;
+mod forms;
 #[path = "../it/house.rs"]
 mod house;
 mod iam;
@@ -16,4 +17,6 @@ mod narrow;
 #[path = "../it/operations.rs"]
 mod operations;
 mod policies;
+#[path = "../it/posted.rs"]
+mod posted;
 mod sts;

@@ -15,7 +15,7 @@ use aws_sigv4::sign::v4;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// How many mutants of each control.
-const EACH: usize = 500;
+pub const EACH: usize = 500;
 const SIGNED: &str = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD";
 const SIGNED_TRAILER: &str = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER";
 const UNSIGNED_TRAILER: &str = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
@@ -23,10 +23,10 @@ const UNSIGNED_TRAILER: &str = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
 const CRC: &str = "x-amz-checksum-crc32:";
 
 /// A generator that is the same everywhere (splitmix64).
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -34,7 +34,7 @@ impl Dice {
         ((z ^ (z >> 31)) % n as u64) as usize
     }
 
-    fn of<'a, T: ?Sized>(&mut self, list: &[&'a T]) -> &'a T {
+    pub fn of<'a, T: ?Sized>(&mut self, list: &[&'a T]) -> &'a T {
         list[self.below(list.len())]
     }
 }
@@ -96,7 +96,7 @@ fn escaped(text: &str) -> String {
     text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }
 
-fn flip(text: &str, dice: &mut Dice) -> String {
+pub fn flip(text: &str, dice: &mut Dice) -> String {
     // One letter or digit becomes another: never a byte that would be taken for the same, or for a separator.
     let places: Vec<usize> =
         text.bytes().enumerate().filter(|(_, b)| b.is_ascii_alphanumeric()).map(|(at, _)| at).collect();
@@ -230,7 +230,7 @@ fn flip_decoded(value: &str, dice: &mut Dice) -> String {
     }
 }
 
-fn house() -> House {
+pub fn house() -> House {
     let house = House::new();
     for world in ["base", "other"] {
         house.root.put(&format!("/{world}"), "").ok();
@@ -240,7 +240,7 @@ fn house() -> House {
 }
 
 /// What the store holds.
-fn state(house: &House) -> Vec<String> {
+pub fn state(house: &House) -> Vec<String> {
     let mut all = house.root.get("/").ok().tags("Name");
     for world in ["base", "other"] {
         let listed = house.root.get(&format!("/{world}?list-type=2")).ok();
@@ -475,7 +475,7 @@ fn unsigned_chunks_and_a_trailer() {
 }
 
 /// The checksum that S3 calls CRC32, in base64 (RFC 1952, 8; bit by bit).
-fn crc32(bytes: &[u8]) -> String {
+pub fn crc32(bytes: &[u8]) -> String {
     let mut crc = u32::MAX;
     for byte in bytes {
         crc ^= u32::from(*byte);

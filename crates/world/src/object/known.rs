@@ -3,7 +3,7 @@
 //! Invariant: entity tag, checksums and part sizes count only while the inode's content is the one they were given with; when
 //! another door changes the bytes they are stale by themselves, without a write. Headers, user metadata and tags stay.
 
-use super::meta::{Checksum, ChecksumAlgorithm, ObjectInfo, ObjectMeta};
+use super::meta::{Checksum, ChecksumAlgorithm, ObjectInfo, ObjectMeta, PartSums};
 use crate::error::{Error, Result};
 use crate::record::{self, Inode, Kind};
 use crate::view::View;
@@ -11,6 +11,12 @@ use bytes::Bytes;
 use mw_model::codec::{Reader, Writer};
 use mw_model::{Hash, Ino, Version};
 use mw_tree::Value;
+
+/// The version of the record of what was put whole.
+const WHOLE: u8 = 1;
+/// The version of one of an upload, which says which and has the checksums of its parts. What was put whole is still written as it always
+/// was, so that equal content has equal bytes.
+const UPLOADED: u8 = 2;
 
 /// The object record of an inode.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +28,10 @@ pub(crate) struct Known {
     pub checksums: Vec<Checksum>,
     /// The sizes of the parts.
     pub parts: Vec<u64>,
+    /// The upload that it was made by; empty: none, or one that was completed before this was kept.
+    pub upload: String,
+    /// Their checksums, where the upload was begun with an algorithm.
+    pub sums: Option<PartSums>,
     pub meta: ObjectMeta,
     /// Put while versions were suspended: the version `null`, whatever its time.
     pub unversioned: bool,
@@ -36,11 +46,27 @@ impl Known {
     /// Encodes the record. The content's version comes first in eight bytes: what follows is what travels between worlds.
     pub(crate) fn encode(&self) -> Value {
         let mut w = Writer::new();
-        w.u8(1).u64(self.content.0).str(&self.etag);
+        let uploaded = !self.upload.is_empty();
+        w.u8(if uploaded { UPLOADED } else { WHOLE }).u64(self.content.0).str(&self.etag);
         checksums(&mut w, &self.checksums);
         w.var(self.parts.len() as u64);
         for size in &self.parts {
             w.var(*size);
+        }
+        if uploaded {
+            w.str(&self.upload);
+            match &self.sums {
+                Some(sums) => {
+                    debug_assert_eq!(sums.values.len(), self.parts.len(), "each part has a checksum, or none has");
+                    w.u8(sums.algorithm.to_u8());
+                    for value in &sums.values {
+                        w.str(value);
+                    }
+                }
+                None => {
+                    w.u8(0);
+                }
+            }
         }
         meta(&mut w, &self.meta);
         if self.unversioned {
@@ -51,17 +77,26 @@ impl Known {
 
     pub(crate) fn decode(value: &Value) -> Result<Self> {
         let mut r = Reader::new(&value.data);
-        record::version(&mut r)?;
+        let uploaded = match r.u8()? {
+            WHOLE => false,
+            UPLOADED => true,
+            n => return Err(record::newer(n)),
+        };
         let (content, etag) = (Version(r.u64()?), r.str()?.to_owned());
         let checksums = read_checksums(&mut r)?;
         let mut parts = Vec::new();
         for _ in 0..r.var()? {
             parts.push(r.var()?);
         }
+        let (mut upload, mut sums) = (String::new(), None);
+        if uploaded {
+            r.str()?.clone_into(&mut upload);
+            sums = read_part_sums(&mut r, parts.len())?;
+        }
         let meta = read_meta(&mut r)?;
         let unversioned = !r.0.is_empty() && r.u8()? == 1;
         r.end()?;
-        Ok(Self { content, etag, checksums, parts, meta, unversioned })
+        Ok(Self { content, etag, checksums, parts, upload, sums, meta, unversioned })
     }
 
     /// Returns what is known of an inode, without what is stale.
@@ -91,6 +126,7 @@ impl Known {
             meta: self.meta,
             checksums: self.checksums,
             parts: self.parts,
+            part_sums: self.sums,
             kind: inode.kind,
             mode: inode.mode,
             uid: inode.uid,
@@ -123,6 +159,16 @@ pub(crate) fn read_checksums(r: &mut Reader<'_>) -> Result<Vec<Checksum>> {
         checksums.push(Checksum { algorithm, composite: r.u8()? == 1, value: r.str()?.to_owned() });
     }
     Ok(checksums)
+}
+
+/// Reads the checksums of so many parts, where there are any.
+fn read_part_sums(r: &mut Reader<'_>, parts: usize) -> Result<Option<PartSums>> {
+    let algorithm = match r.u8()? {
+        0 => return Ok(None),
+        n => read_algorithm(n)?,
+    };
+    let values = (0..parts).map(|_| Ok(r.str()?.to_owned())).collect::<Result<_>>()?;
+    Ok(Some(PartSums { algorithm, values }))
 }
 
 /// Reads an algorithm's number.

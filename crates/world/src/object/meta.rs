@@ -70,6 +70,15 @@ pub struct Checksum {
     pub composite: bool,
 }
 
+/// The checksums of the parts that an object was uploaded in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartSums {
+    /// The algorithm that the upload was begun with.
+    pub algorithm: ChecksumAlgorithm,
+    /// The values in base64, in the order of the parts.
+    pub values: Vec<String>,
+}
+
 /// What an object is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectInfo {
@@ -94,6 +103,8 @@ pub struct ObjectInfo {
     pub checksums: Vec<Checksum>,
     /// The sizes of the parts it was uploaded in, in bytes; empty when it was put whole.
     pub parts: Vec<u64>,
+    /// The checksums of those parts; none where the upload was begun without an algorithm.
+    pub part_sums: Option<PartSums>,
     /// The type: a file, a symbolic link (whose content is its target), or an empty directory.
     pub kind: FileType,
     /// Permission bits.

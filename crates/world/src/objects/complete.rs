@@ -1,14 +1,14 @@
 //! An upload made an object: its parts' extents one after another, in one commit that also ends the upload.
 
 use super::conditions::Conditions;
-use super::find::need_key;
+use super::find::{find_object, need_key};
 use super::parts::Part;
 use super::place::{Attributes, NewObject};
 use super::upload::{Piece, UploadInfo, place};
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::object::Known;
-use crate::object::{Checksum, ObjectInfo};
+use crate::object::{Checksum, ChecksumAlgorithm, ObjectInfo, PartSums};
 use crate::record::Extent;
 use crate::session::Session;
 use bytes::Bytes;
@@ -24,6 +24,8 @@ struct Joined {
     extents: Vec<(u64, Extent)>,
     len: u64,
     sizes: Vec<u64>,
+    /// Their checksums, as long as each has one of the upload's algorithm.
+    sums: Option<PartSums>,
     /// The parts' records as they were read: the commit requires them unchanged.
     records: Vec<(u32, Bytes)>,
 }
@@ -48,9 +50,16 @@ impl Session {
         let permit = self.may(Action::PutObject, key)?;
         need_key(key)?;
         let (UploadInfo { options, .. }, record) = self.find_upload(key, upload)?;
-        let joined = self.join(upload, parts)?;
-        let known =
-            Known { etag: etag.to_owned(), checksums, parts: joined.sizes, meta: options.meta, ..Known::default() };
+        let joined = self.join(upload, parts, options.algorithm)?;
+        let known = Known {
+            etag: etag.to_owned(),
+            checksums,
+            parts: joined.sizes,
+            upload: upload.to_owned(),
+            sums: joined.sums,
+            meta: options.meta,
+            ..Known::default()
+        };
         let new = NewObject {
             extents: joined.extents,
             len: joined.len,
@@ -72,8 +81,23 @@ impl Session {
         self.upload_outcome(key, upload, outcome)
     }
 
+    /// Returns the object that an upload became, for whoever lost the answer and asks again; none when another stands under its key by now,
+    /// or none does. What is returned is durable.
+    ///
+    /// # Errors
+    /// Those of a sync.
+    pub fn completed(&self, key: &[u8], upload: &str) -> Result<Option<ObjectInfo>> {
+        self.need_now()?;
+        self.may(Action::PutObject, key)?;
+        let found = find_object(&self.view(), key)?.filter(|found| !upload.is_empty() && found.known.upload == upload);
+        let Some(found) = found else { return Ok(None) };
+        // It may be seen before whoever completed it has heard that it lasts.
+        self.sync()?;
+        Ok(Some(found.info(key)))
+    }
+
     /// Reads the named parts and lays them end to end.
-    fn join(&self, upload: &str, parts: &[(u32, String)]) -> Result<Joined> {
+    fn join(&self, upload: &str, parts: &[(u32, String)], algorithm: Option<ChecksumAlgorithm>) -> Result<Joined> {
         if parts.is_empty() {
             return Err(Error::invalid("InvalidPart: an object has at least one part"));
         }
@@ -83,7 +107,8 @@ impl Session {
                 pair[0].0, pair[1].0
             )));
         }
-        let mut joined = Joined::default();
+        let sums = algorithm.map(|algorithm| PartSums { algorithm, values: Vec::new() });
+        let mut joined = Joined { sums, ..Joined::default() };
         for (i, (number, etag)) in parts.iter().enumerate() {
             let Part { info, record, extents } = self
                 .part(upload, *number)?
@@ -99,6 +124,11 @@ impl Session {
             joined.extents.extend(extents.into_iter().map(|(at, extent)| (start + at, extent)));
             joined.len += size;
             joined.sizes.push(size);
+            joined.sums = joined.sums.and_then(|mut sums| {
+                let sum = info.checksums.into_iter().find(|sum| sum.algorithm == sums.algorithm)?;
+                sums.values.push(sum.value);
+                Some(sums)
+            });
             joined.records.push((*number, record));
         }
         Ok(joined)

@@ -11,6 +11,8 @@ fn known() -> Known {
             composite: true,
         }],
         parts: vec![5 << 20, 1],
+        upload: String::new(),
+        sums: None,
         meta: ObjectMeta {
             content_type: Some("text/plain".to_owned()),
             storage_class: Some(String::new()),
@@ -30,6 +32,24 @@ fn a_record_reads_back_and_a_cut_one_is_refused() {
     assert_eq!(Known::decode(&null.encode()).unwrap(), null);
     for end in 0..value.data.len() {
         assert!(Known::decode(&record::plain(value.data[..end].to_vec())).is_err());
+    }
+}
+
+#[test]
+fn an_upload_is_named_with_the_checksums_of_its_parts_in_a_record_of_another_version() {
+    let sums = PartSums { algorithm: ChecksumAlgorithm::Sha256, values: vec!["AAAA".to_owned(), "BBBB".to_owned()] };
+    let plain = Known { upload: "u".to_owned(), ..known() };
+    let summed = Known { sums: Some(sums), ..plain.clone() };
+    for uploaded in [plain, summed] {
+        let value = uploaded.encode();
+        assert_eq!((known().encode().data[0], value.data[0]), (1, 2));
+        assert_eq!(Known::decode(&value).unwrap(), uploaded);
+        for end in 0..value.data.len() {
+            assert!(Known::decode(&record::plain(value.data[..end].to_vec())).is_err());
+        }
+        let mut newer = value.data.to_vec();
+        newer[0] = 3;
+        assert!(Known::decode(&record::plain(newer)).unwrap_err().to_string().contains("newer"));
     }
 }
 
