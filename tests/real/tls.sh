@@ -88,7 +88,7 @@ url=$(aws s3 presign s3://tls/aws) && curl -sS --fail -o "$work/back" "$url" && 
 near=$(sed -n 's/.*"local": *"\([^"]*\)".*/\1/p' "$MW_DATA/server.json")
 case $near in http://127.0.0.1:*) ;; *) fail "there is no listener without TLS: $near" ;; esac
 for by in "$endpoint" "$near"; do
-    url=$(curl -sS --fail --aws-sigv4 aws:amz:auto:s3 --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" -H 'accept: application/json' \
+    url=$(curl -sS --fail --aws-sigv4 aws:amz:auto:s3 --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" -H 'accept: application/json' -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' \
         -H 'content-type: application/json' -d '{"bucket":"tls","key":"aws","type":"get"}' "$by/?func=presign" | jq -r .url)
     case $url in "$endpoint/tls/aws?"*) ;; *) fail "presigned by way of $by: $url" ;; esac
     curl -sS --fail -o "$work/back" "$url" && cmp -s "$work/file" "$work/back" || fail "a URL that the server presigned"
