@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# SIGKILL under load, 100 times; the recorder is outside (tests/real/kill9.py).
+# C11: SIGKILL in the middle of writes, 100 times: what was acknowledged is there and whole, and the store opens by itself. The recorder is
+# outside (tests/real/kill9.py).
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 [ -e /dev/fuse ] || { echo "needs /dev/fuse"; exit 77; }

@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 
 import httpx2
+from jsonschema import Draft202012Validator
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
@@ -105,7 +106,14 @@ async def pages(client, tool, field, **arguments):
 
 async def every_tool(client):
     """One life: every tool, as a model would call them."""
-    tools = {tool.name for tool in (await client.list_tools()).tools}
+    described = (await client.list_tools()).tools
+    for tool in described:
+        # Schemas that other validators take too: a client refuses a tool that it cannot check.
+        Draft202012Validator.check_schema(tool.input_schema)
+        Draft202012Validator.check_schema(tool.output_schema)
+        assert tool.input_schema["type"] == tool.output_schema["type"] == "object", tool.name
+        assert tool.description and tool.title and tool.annotations.read_only_hint is not None, tool.name
+    tools = {tool.name for tool in described}
     assert tools >= set("list read write edit move remove find search stat diff history snapshot snapshots fork restore share".split())
     world = (await ok(client, "stat"))["world"]
     assert world["role"] == "admin"
@@ -148,6 +156,62 @@ async def every_tool(client):
         for tool in ["read", "list", "stat", "remove", "share"]:
             await refused(client, tool, "invalid: the path", path=path)
         await refused(client, "write", "invalid: the path", path=path, text="x")
+
+
+async def mistakes(client):
+    """What a model gets wrong, and what a hostile one tries: each is a refusal that it can read, and the session goes on."""
+    await ok(client, "write", path="f", text="one\ntwo\n")
+    for tool, arguments in [
+        ("read", {}),
+        ("read", {"path": 7}),
+        ("read", {"path": "f", "offset": -1}),
+        ("read", {"path": "f", "length": 0}),
+        ("read", {"path": "f", "length": 2**70}),
+        ("read", {"path": "f", "lenght": 5}),
+        ("read", {"path": "f", "encoding": "utf-16"}),
+        ("read", {"path": "f", "offset": 2**63}),
+        ("read", {"path": "f", "at": "yesterday"}),
+        ("list", {"path": "f/below"}),
+        ("list", {"limit": 0}),
+        ("list", {"limit": 10**9}),
+        ("list", {"cursor": "!"}),
+        ("search", {}),
+        ("search", {"text": "a", "regex": "b"}),
+        ("search", {"regex": "(unclosed"}),
+        ("search", {"regex": "(?<=look)behind"}),
+        ("search", {"regex": "(?:a{1000}){1000}"}),
+        ("search", {"text": "x" * 5000}),
+        ("find", {"glob": "[z-a]"}),
+        ("find", {"glob": "*" * 2000}),
+        ("write", {"path": "f"}),
+        ("write", {"path": "f", "text": "x", "base64": "eA=="}),
+        ("write", {"path": "f", "base64": "no base64"}),
+        ("write", {"path": "f/g", "text": "x"}),
+        ("write", {"path": "n" * 256, "text": "x"}),
+        ("write", {"path": "/".join(["n" * 200] * 6), "text": "x"}),
+        ("edit", {"path": "f", "old": "", "new": "x"}),
+        ("edit", {"path": "f", "old": "three", "new": "x"}),
+        ("move", {"from": "f", "to": "f/g"}),
+        ("move", {"from": "gone", "to": "g"}),
+        ("remove", {"path": ""}),
+        ("restore", {"path": "f", "version": "1"}),
+        ("history", {"cursor": "AAAA"}),
+        ("snapshot", {"label": "\n"}),
+        ("fork", {"name": "No Name"}),
+        ("share", {"path": "gone"}),
+        ("diff", {"since": "99999999999999999999999"}),
+    ]:
+        text = await refused(client, tool, **arguments)
+        assert 10 < len(text) < 7000, (tool, arguments, text)
+    # Names that are strange and allowed come back as they were given.
+    for name in ["ü ñ 日本", "a\tb", "-rf", "*", "a'b\"c", "`x`", "$(x)", "CON", " lead", "e\u0301", "\u202e"]:
+        await ok(client, "write", path=f"odd/{name}", text=name)
+        assert (await ok(client, "read", path=f"odd/{name}"))["text"] == name
+    listed = [entry["path"] for entry in (await ok(client, "list", path="odd"))["entries"]]
+    assert len(listed) == 11, listed
+    for path in listed:
+        await ok(client, "stat", path=path)
+    assert (await ok(client, "read", path="f"))["text"] == "one\ntwo\n"
 
 
 async def large(client):
@@ -261,6 +325,11 @@ async def main():
             async with over(server, root, f"world-{n}", mode) as client:
                 print(f"  every tool, {over.__name__} {mode}: protocol {client.protocol_version}", flush=True)
                 await every_tool(client)
+        print("  mistakes", flush=True)
+        server.mw("world", "create", "wrong")
+        for over in (over_http, over_stdio):
+            async with over(server, root, "wrong", "auto") as client:
+                await mistakes(client)
         print("  large", flush=True)
         server.mw("world", "create", "big")
         many = f"{server.dir.name}/many"

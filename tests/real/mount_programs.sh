@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Real programs on a mount, compared with a plain directory.
+# Real programs on a mount, compared with a plain directory. C27: package managers install, run and remove their trees there, and a fork
+# needs no second installation.
 #
 # Every step of the list below runs twice, with the same clock-free input: in a directory of a mounted world and in a plain
 # directory. Exit codes and the resulting trees must be the same: names, types, modes, sizes, contents, link targets, link

@@ -285,9 +285,18 @@ impl Client {
         self.runtime().block_on(send(stream, request))
     }
 
+    /// Returns the server with the root key as its directory has it now: it may have got a new secret since the last call.
+    fn fresh(&self) -> Found {
+        let mut found = self.found.lock();
+        if let Some(key) = self.dir.as_deref().and_then(|dir| endpoint::key(dir).ok()) {
+            found.credentials = key;
+        }
+        found.clone()
+    }
+
     /// Opens a connection. The server of a directory that has left is started again.
     fn open(&self) -> Result<Connection> {
-        let found = self.found();
+        let found = self.fresh();
         match self.runtime().block_on(dial(&found.authority, found.trust.as_ref())) {
             Err(Failure::Unreachable(_)) if self.dir.is_some() => {
                 let dir = self.dir.clone().unwrap_or_default();

@@ -7,13 +7,14 @@ use crate::failure::{Failure, Result};
 use mw_env::Env;
 use mw_http::types::Secret;
 use mw_model::ErrorKind;
-use mw_world::SealingKey;
+use mw_world::{Put, RootFile, SealingKey};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The file with the root key: `{"id":…,"secret":…}`, for its owner alone.
@@ -152,19 +153,56 @@ fn check_format(dir: &Path, env: &Env) -> Result<()> {
 /// # Errors
 /// Those of the operating system.
 pub fn write(dir: &Path, name: &str, bytes: &[u8], env: &Env) -> Result<()> {
-    let beside = dir.join(format!(".{name}.{}", env.token(8)));
-    let outcome = (|| {
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, dir.join(name))?;
-        fs::File::open(dir)?.sync_all()
-    })();
-    outcome.map_err(|e| {
-        // What is left of it is of no use to anybody.
-        let _ = fs::remove_file(&beside);
-        Failure::io(dir.join(name).display(), e)
-    })
+    Beside::write(dir, name, bytes, env)?.put()
+}
+
+/// A file, whole and durable, beside the place where it is to be. Dropped, it is removed.
+#[derive(Debug)]
+pub struct Beside {
+    dir: PathBuf,
+    place: PathBuf,
+    path: Option<PathBuf>,
+}
+
+impl Beside {
+    /// Writes what is to become `dir/name`, readable by its owner alone.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn write(dir: &Path, name: &str, bytes: &[u8], env: &Env) -> Result<Self> {
+        let path = dir.join(format!(".{name}.{}", env.token(8)));
+        let beside = Self { dir: dir.to_owned(), place: dir.join(name), path: Some(path.clone()) };
+        let outcome = (|| {
+            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+            file.write_all(bytes)?;
+            file.sync_all()
+        })();
+        outcome.map_err(|e| Failure::io(beside.place.display(), e))?;
+        Ok(beside)
+    }
+
+    /// Puts it in its place; durable on return.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    pub fn put(mut self) -> Result<()> {
+        let wrong = |e| Failure::io(self.place.display(), e);
+        if let Some(path) = &self.path {
+            fs::rename(path, &self.place).map_err(wrong)?;
+        }
+        self.path = None;
+        let synced = fs::File::open(&self.dir).and_then(|dir| dir.sync_all());
+        synced.map_err(|e| Failure::io(self.place.display(), e))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // What is left of it is of no use to anybody.
+            let _ = fs::remove_file(path);
+        }
+    }
 }
 
 /// Returns the format that the directory says it has.
@@ -228,16 +266,47 @@ fn parse_hex(text: &str) -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// Writes the root key.
+fn shown(id: &str, secret: &str) -> Result<Vec<u8>> {
+    let key = Secret { id: id.to_owned(), secret: secret.to_owned() };
+    serde_json::to_vec(&key).map_err(|e| Failure::new(ErrorKind::Io, e.to_string()))
+}
+
+/// Writes the root key as the store has it, unless the file says the same, and removes what a rotation that broke off left beside it.
 ///
 /// # Errors
 /// Those of the operating system.
-pub fn write_key(dir: &Path, key: &Secret, env: &Env) -> Result<()> {
-    let bytes = serde_json::to_vec(key).map_err(|e| Failure::new(ErrorKind::Io, e.to_string()))?;
+pub fn write_key(dir: &Path, key: &mw_world::Secret, env: &Env) -> Result<()> {
+    let beside = format!(".{ROOT_KEY}.");
+    for entry in fs::read_dir(dir).map_err(|e| Failure::io(dir.display(), e))?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&beside) {
+            fs::remove_file(entry.path()).map_err(|e| Failure::io(entry.path().display(), e))?;
+        }
+    }
+    let bytes = shown(&key.id, &key.secret)?;
     if fs::read(dir.join(ROOT_KEY)).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
     write(dir, ROOT_KEY, &bytes, env)
+}
+
+/// The file with the root key, as the store replaces it.
+struct KeyFile {
+    dir: PathBuf,
+    env: Env,
+}
+
+/// Returns the file of `dir` with the root key, for its store.
+pub fn key_file(dir: &Path, env: &Env) -> Arc<dyn RootFile> {
+    Arc::new(KeyFile { dir: dir.to_owned(), env: env.clone() })
+}
+
+impl RootFile for KeyFile {
+    fn prepare(&self, id: &str, secret: &str) -> mw_world::Result<Put> {
+        let failed = |e: Failure| mw_world::Error::new(ErrorKind::Io, e.to_string());
+        let file =
+            Beside::write(&self.dir, ROOT_KEY, &shown(id, secret).map_err(failed)?, &self.env).map_err(failed)?;
+        Ok(Box::new(move || file.put().map_err(failed)))
+    }
 }
 
 /// Tells clients where the server is.

@@ -1,6 +1,6 @@
 //! Which server a command talks to.
 //!
-//! `$MW_ENDPOINT` with the AWS key variables names one outright. Otherwise it is the server of a directory: the one that
+//! `$MW_ENDPOINT` with the AWS key variables (and `$AWS_SESSION_TOKEN`, of a temporary key) names one outright. Otherwise it is the server of a directory: the one that
 //! `DIR/server.json` names if it answers with the same instance, else one that is started in the background. Clients that find none
 //! at the same time take turns at `DIR/start.lock`, so that one of them starts it and the others find it.
 
@@ -95,7 +95,7 @@ pub fn named(dir: &Path) -> Result<Option<Found>> {
     let (authority, tls) = parse(&endpoint)?;
     let trust = if tls { Some(Trust::new(&authority::folder(dir).join(authority::CA))?) } else { None };
     let credentials = match (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")) {
-        (Some(id), Some(secret)) => Credentials { id, secret },
+        (Some(id), Some(secret)) => Credentials { id, secret, token: variable("AWS_SESSION_TOKEN") },
         (None, None) => own_key(dir, &authority).ok_or_else(|| {
             Failure::usage("MW_ENDPOINT is set without a key; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, as `mw env` prints them")
         })?,
@@ -111,12 +111,16 @@ fn own_key(dir: &Path, wanted: &str) -> Option<Credentials> {
     (parse(&announcement.endpoint).ok()?.0 == wanted).then(|| key(dir).ok())?
 }
 
-fn key(dir: &Path) -> Result<Credentials> {
+/// Reads the root key of a directory.
+///
+/// # Errors
+/// The file cannot be read, or is no key.
+pub fn key(dir: &Path) -> Result<Credentials> {
     let path = dir.join(dir::ROOT_KEY);
     let bytes = std::fs::read(&path).map_err(|e| Failure::io(path.display(), e))?;
     let secret: Secret = serde_json::from_slice(&bytes)
         .map_err(|e| Failure::new(ErrorKind::Corrupt, format!("{}: {e}", path.display())))?;
-    Ok(Credentials { id: secret.id, secret: secret.secret })
+    Ok(Credentials { id: secret.id, secret: secret.secret, token: None })
 }
 
 /// Returns the server of `dir`, starting it when none answers.

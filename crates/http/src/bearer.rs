@@ -13,6 +13,11 @@ pub fn credentials(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| rest.trim())
 }
 
+/// Returns the session token in `ID:SECRET:TOKEN`.
+pub fn token(credentials: &str) -> Option<&str> {
+    credentials.splitn(3, ':').nth(2)
+}
+
 /// Returns who presents `ID:SECRET` or `ID:SECRET:TOKEN`.
 ///
 /// # Errors
@@ -25,7 +30,7 @@ pub fn verify(store: &Store, credentials: &str) -> Result<Principal> {
         )
     };
     let (id, rest) = credentials.split_once(':').ok_or_else(refused)?;
-    let (secret, token) = rest.split_once(':').map_or((rest, None), |(secret, token)| (secret, Some(token)));
+    let (secret, token) = (rest.split_once(':').map_or(rest, |(secret, _)| secret), token(credentials));
     let known = store.secret(id)?;
     let digest = |text: &str| sigv4::hmac(b"bearer", text.as_bytes());
     // An unknown key is compared with a made-up secret, so that it takes as long as a wrong one.

@@ -88,7 +88,10 @@ impl ControlDoor {
                 sigv4::verify(request, &headers, inner.env.now(), TAKEN, |id| Ok::<_, Error>(inner.store.secret(id)?))?;
             let token = sigv4::token(&headers)?;
             if !inner.store.token_fits(&verified.key, token)? {
-                return Err(Error::new(ErrorKind::Denied, "access denied: the session token is not this key's"));
+                return Err(Error::new(
+                    ErrorKind::Denied,
+                    "access denied: a temporary key needs its session token and a lasting one has none; see AWS_SESSION_TOKEN",
+                ));
             }
             Ok((inner.store.principal(&verified.key)?.speaking_from(source), verified.payload))
         })

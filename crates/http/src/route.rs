@@ -49,6 +49,7 @@ pub enum Verb {
     CreateKey,
     DeleteKey { id: String },
     RotateKey { id: String },
+    CreateTemporaryKey,
     Mounts,
     Mount,
     Unmount,
@@ -185,6 +186,7 @@ fn v1(method: &Method, rest: &[&str], query: &mut Query) -> Result<Option<Verb>>
         ["keys"] => either(Verb::Keys, Verb::CreateKey),
         ["keys", id] => only(method, delete, Verb::DeleteKey { id: owned(id) }),
         ["keys", id, "rotate"] => only(method, post, Verb::RotateKey { id: owned(id) }),
+        ["temporary-keys"] => only(method, post, Verb::CreateTemporaryKey),
         ["mounts"] => either(Verb::Mounts, Verb::Mount),
         ["exports"] => either(Verb::Exports, Verb::Export),
         ["exports", port] => {

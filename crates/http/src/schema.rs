@@ -39,6 +39,8 @@ pub fn all() -> Value {
         Keys,
         NewKey,
         Secret,
+        NewTemporaryKey,
+        TemporaryKey,
         NewMount,
         Mount,
         Mounts,

@@ -91,6 +91,7 @@ pub(crate) fn run(inner: &Arc<Inner>, call: Call, document: &[u8]) -> Result<Rep
         Verb::CreateKey => keys::create(inner, who, &parse(document)?, idempotency),
         Verb::DeleteKey { id } => keys::delete(inner, who, &id),
         Verb::RotateKey { id } => keys::rotate(inner, who, &id),
+        Verb::CreateTemporaryKey => keys::create_temporary(inner, who, &parse(document)?),
         Verb::Mounts => hosts::mounts(inner, who),
         Verb::Mount => hosts::mount(inner, who, &parse(document)?),
         Verb::Unmount => hosts::unmount(inner, who, &parse(document)?),

@@ -70,8 +70,14 @@ impl ServerHandler for Server {
             )
         })?;
         let arguments = request.arguments.unwrap_or_default();
-        let _turn = self.turns.acquire().await;
-        let outcome = tokio::task::spawn_blocking(move || (row.run)(&bound, arguments)).await;
+        let turn = self.turns.clone().acquire_owned().await;
+        // The turn is the work's, not the caller's: one who goes away and asks again does not get more of them.
+        let work = move || {
+            let outcome = (row.run)(&bound, arguments);
+            drop(turn);
+            outcome
+        };
+        let outcome = tokio::task::spawn_blocking(work).await;
         let outcome = outcome.unwrap_or_else(|e| {
             tracing::error!(error = %e, tool = %row.described.name, "a tool broke off");
             Err(Refusal::new(ErrorKind::Io, "the server failed at this call; its log says more"))

@@ -607,3 +607,178 @@ fn a_key_of_a_prefix_works_under_it_and_nowhere_else() {
     }
     assert_eq!(rig.read("other/f"), "other needle");
 }
+
+/// What lies outside a key's prefix and what is not there at all are one refusal, from every tool, on either side of a move.
+#[test]
+fn outside_its_prefix_a_key_does_not_learn_what_is_there() {
+    let rig = Rig::new();
+    rig.write("own/f", "own");
+    rig.write("top", "secret");
+    rig.write("sub/f", "secret");
+    let key = rig.granted(Grant { prefix: "own/".to_owned(), ..Grant::new("base", Role::Admin) });
+    let version = rig.ok("stat", json!({}))["version"].clone();
+    for (there, absent) in [("top", "nil"), ("sub", "nil"), ("sub/f", "sub/x"), ("sub/f", "nil/f")] {
+        let asks = |path: &str| {
+            vec![
+                ("read", json!({"path": path})),
+                ("read", json!({"path": path, "at": version})),
+                ("read", json!({"path": format!("{path}/below")})),
+                ("stat", json!({"path": path})),
+                ("list", json!({"path": path})),
+                ("find", json!({"path": path, "glob": "*"})),
+                ("search", json!({"path": path, "text": "secret"})),
+                ("write", json!({"path": path, "text": "x"})),
+                ("write", json!({"path": path, "text": "x", "create": true})),
+                ("write", json!({"path": path, "text": "x", "append": true})),
+                ("write", json!({"path": path, "text": "x", "if_etag": "e"})),
+                ("write", json!({"path": format!("{path}/below"), "text": "x"})),
+                ("edit", json!({"path": path, "old": "secret", "new": "x"})),
+                ("move", json!({"from": path, "to": "own/stolen"})),
+                ("move", json!({"from": "own/f", "to": path})),
+                ("move", json!({"from": "own/f", "to": path, "replace": true})),
+                ("move", json!({"from": "own/f", "to": format!("{path}/below")})),
+                ("remove", json!({"path": path})),
+                ("remove", json!({"path": path, "recursive": true})),
+                ("diff", json!({"path": path, "since": version})),
+                ("history", json!({"path": path})),
+                ("restore", json!({"path": path, "version": version})),
+                ("share", json!({"path": path})),
+            ]
+        };
+        for ((tool, of_there), (_, of_absent)) in asks(there).into_iter().zip(asks(absent)) {
+            let shown = of_there.to_string();
+            let told = |path: &str, arguments: Value| {
+                let text = rig.call_as(&key, "base", tool, arguments).expect_err(&shown);
+                text.replace(path, "PATH")
+            };
+            let text = told(there, of_there);
+            assert!(text.starts_with("denied"), "{tool} {shown}: {text}");
+            assert_eq!(text, told(absent, of_absent), "{tool} {shown}");
+        }
+    }
+    assert_eq!((rig.read("top"), rig.read("own/f")), ("secret".to_owned(), "own".to_owned()));
+    let seen: Vec<_> = paths(&rig.ok("find", json!({"glob": "*"})), "entries");
+    assert_eq!(seen, ["own/", "own/f", "sub/", "sub/f", "top"], "and nothing was made on the way");
+}
+
+/// Patterns that other matchers take for ever for, and cursors that nobody was given.
+#[test]
+fn a_hostile_search_ends_soon_and_costs_what_it_may() {
+    let rig = Rig::new();
+    rig.write("long", &"a".repeat(1 << 20));
+    for regex in ["(a*)*b", "(a|aa)+$b", "(.*a){12}b", "a{1,1000}b", "(x+x+)+y", r"\w{1,20}b"] {
+        let found = rig.ok("search", json!({"regex": regex}));
+        assert_eq!(found["matches"], json!([]), "{regex}");
+    }
+    // Every byte is a step for each of thousands of states: the call stops after its time and says where it was.
+    let heavy = format!("[ab]*a{}c", "[ab]".repeat(700));
+    let mut calls = 0;
+    let mut ask = json!({"regex": heavy});
+    loop {
+        let answer = rig.ok("search", ask.clone());
+        calls += 1;
+        match answer.get("next") {
+            Some(next) => ask["cursor"] = next.clone(),
+            None => break,
+        }
+        assert!(calls < 64, "it goes on, a part at a time");
+    }
+    for too_large in ["(?:a{1000}){1000}", &r"\w{500}".repeat(20), &"(".repeat(300)] {
+        rig.refused("search", json!({"regex": too_large}), &["invalid", "not taken"]);
+    }
+    let cursor = |offset: u64, line: u64, key: &str| {
+        crate::page::cursor(&[&offset.to_be_bytes()[..], &line.to_be_bytes(), key.as_bytes()].concat())
+    };
+    for wrong in
+        [cursor(u64::MAX, 1, "long"), cursor(0, u64::MAX, "long"), cursor(1 << 40, 7, "long"), "AAAA".to_owned()]
+    {
+        rig.refused("search", json!({"text": "a", "cursor": wrong}), &["invalid", "cursor"]);
+    }
+    assert_eq!(rig.ok("search", json!({"text": "a", "cursor": cursor(3, 1, "gone")}))["searched"], 1);
+}
+
+/// A call looks at 64 MiB, of text or not, and the cursors lead through all of it.
+#[test]
+fn a_search_looks_at_so_many_bytes_and_files_a_call() {
+    let rig = Rig::new();
+    let session = rig.store.session(&rig.root, "base").unwrap();
+    let blob = |key: &str, content: &[u8]| {
+        let mut staged = session.stage().unwrap();
+        staged.push(content).unwrap();
+        session.put(key.as_bytes(), staged, &Default::default()).unwrap();
+    };
+    // Of a binary file one piece is read, to see that it is one.
+    let binary = vec![0u8; 256 << 10];
+    for n in 0..300 {
+        blob(&format!("b/{n:03}"), &binary);
+    }
+    blob("b/zz", b"needle\n");
+    let (mut calls, mut found, mut binaries, mut ask) = (0, 0, 0, json!({"text": "needle", "path": "b"}));
+    loop {
+        let answer = rig.ok("search", ask.clone());
+        calls += 1;
+        found += answer["matches"].as_array().unwrap().len();
+        binaries += answer["binary"].as_u64().unwrap();
+        assert!(answer["binary"].as_u64().unwrap() <= 256, "64 MiB a call: {answer}");
+        match answer.get("next") {
+            Some(next) => ask["cursor"] = next.clone(),
+            None => break,
+        }
+    }
+    assert_eq!((calls, found, binaries), (2, 1, 300));
+    let many: Vec<String> = (0..20_001).map(|n| format!("m/{n:05}")).collect();
+    for key in &many {
+        blob(key, b"x");
+    }
+    let first = rig.ok("search", json!({"text": "needle", "path": "m"}));
+    assert_eq!(first["searched"], 20_000);
+    let rest = rig.ok("search", json!({"text": "needle", "path": "m", "cursor": first["next"]}));
+    assert_eq!((rest["searched"].as_u64(), rest.get("next")), (Some(1), None));
+}
+
+/// A small call must not become a large file: 16 MiB of one letter, each replaced by a page, would be terabytes.
+#[test]
+fn an_edit_that_would_grow_without_bound_is_refused() {
+    let rig = Rig::new();
+    rig.write("f", &"a".repeat(1 << 20));
+    let grown = json!({"path": "f", "old": "a", "new": "b".repeat(1 << 16), "all": true});
+    rig.refused("edit", grown, &["too-large"]);
+    assert_eq!(rig.ok("edit", json!({"path": "f", "old": "a", "new": "bc", "all": true}))["replaced"], 1 << 20);
+    rig.refused("edit", json!({"path": "f", "old": "b", "new": "c"}), &["occurs 1048576 times", "…"]);
+}
+
+/// Edits of one file at the same time: each is there afterwards, or was refused as busy; none is lost.
+#[test]
+fn edits_against_each_other_lose_nothing() {
+    let rig = Rig::new();
+    let lines: String = (0..40).map(|n| format!("<{n}>\n")).collect();
+    rig.write("f", &lines);
+    let done: Vec<usize> = std::thread::scope(|scope| {
+        let work: Vec<_> = (0..8)
+            .map(|worker| {
+                let rig = &rig;
+                scope.spawn(move || {
+                    let mine = (0..40).filter(|n| n % 8 == worker);
+                    mine.filter(|n| {
+                        let ask = json!({"path": "f", "old": format!("<{n}>"), "new": format!("[{n}]")});
+                        match rig.call("edit", ask) {
+                            Ok(_) => true,
+                            Err(text) => {
+                                assert!(text.starts_with("busy"), "{text}");
+                                false
+                            }
+                        }
+                    })
+                    .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        work.into_iter().flat_map(|work| work.join().unwrap()).collect()
+    });
+    let text = rig.read("f");
+    for n in 0..40 {
+        let is = if done.contains(&n) { format!("[{n}]") } else { format!("<{n}>") };
+        assert!(text.contains(&is), "{n}: {text}");
+    }
+    assert!(done.len() >= 8, "somebody wins each time: {done:?}");
+}

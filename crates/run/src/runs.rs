@@ -134,7 +134,7 @@ impl Runs {
         }
         let live = Arc::new(Live {
             run: Mutex::new(run.clone()),
-            who: who.clone(),
+            who: who.lasting(),
             spec: spec.clone(),
             events: Events::default(),
             cancelled: AtomicBool::new(false),

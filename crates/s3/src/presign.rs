@@ -48,8 +48,9 @@ pub fn presign(ask: &Presign<'_>) -> String {
     let path = format!("/{}/{}", percent(ask.bucket), percent(ask.key));
     let version: Vec<_> = ask.version.map(|version| ("versionId", version.as_bytes())).into_iter().collect();
     let request = Request { method: ask.method, path: &path, query: &uri::query(&version) };
-    let credentials = Credentials { id: ask.id.to_owned(), secret: ask.secret.to_owned() };
-    let query = mw_sigv4::presign(&credentials, REGION, request, ask.token, host, ask.expires, ask.now)
+    let token = ask.token.map(str::to_owned);
+    let credentials = Credentials { id: ask.id.to_owned(), secret: ask.secret.to_owned(), token };
+    let query = mw_sigv4::presign(&credentials, REGION, request, host, ask.expires, ask.now)
         .unwrap_or_else(|e| unreachable!("what was encoded here decodes: {e}"));
     format!("{base}{path}?{query}")
 }

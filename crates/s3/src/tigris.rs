@@ -5,11 +5,12 @@
 //! headers or its body, is opened for the caller before anything is done.
 //!
 //! - `buckets`: fork, snapshot, merge, rebase, delete; `listing`: the listing in JSON; `settings`: what is asked and changed of one bucket;
-//! - `sharing`: presigned URLs; `bundle`, `tar`: many objects in one answer.
+//! - `sharing`: presigned URLs; `bundle`, `tar`, `pack`: many objects in one answer.
 
 mod buckets;
 mod bundle;
 mod listing;
+mod pack;
 mod settings;
 mod sharing;
 mod tar;

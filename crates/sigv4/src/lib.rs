@@ -16,6 +16,8 @@ const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 pub const SKEW: i64 = 15 * 60;
 /// The payload hash of a body that is not signed.
 pub const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
+/// The header with the session token of a temporary key.
+const TOKEN: &str = "x-amz-security-token";
 
 /// Why a request is not believed, or cannot be signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +55,8 @@ pub struct Credentials {
     pub id: String,
     /// The secret.
     pub secret: String,
+    /// The session token of a temporary key, which goes with every request; a lasting key has none.
+    pub token: Option<String>,
 }
 
 impl std::fmt::Debug for Credentials {
@@ -190,8 +194,8 @@ fn string_to_sign(time: &str, scope: &Scope<'_>, canonical: &str) -> String {
     format!("{ALGORITHM}\n{time}\n{}\n{}", scope.text(), sha256_hex(canonical.as_bytes()))
 }
 
-/// Signs a request and returns the headers to add: `x-amz-date`, `x-amz-content-sha256` and `authorization`. `headers` are the
-/// other headers to sign, `host` among them; `payload` is the body's SHA-256 in hexadecimal or [`UNSIGNED`]; `now` is in UNIX
+/// Signs a request and returns the headers to add: `x-amz-date`, `x-amz-content-sha256`, `authorization`, and `x-amz-security-token` where
+/// the key has a session token. `headers` are the other headers to sign, `host` among them; `payload` is the body's SHA-256 in hexadecimal or [`UNSIGNED`]; `now` is in UNIX
 /// nanoseconds.
 ///
 /// # Errors
@@ -210,6 +214,7 @@ pub fn sign(
         headers.iter().map(|(name, value)| (name.to_ascii_lowercase(), (*value).to_owned())).collect();
     signed.push(("x-amz-content-sha256".to_owned(), payload.to_owned()));
     signed.push(("x-amz-date".to_owned(), time.clone()));
+    signed.extend(credentials.token.as_ref().map(|token| (TOKEN.to_owned(), token.clone())));
     signed.sort();
     let names = signed.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(";");
     let text = string_to_sign(&time, &scope, &canonical(request, &signed, payload)?);
@@ -219,12 +224,15 @@ pub fn sign(
         credentials.id,
         scope.text()
     );
-    Ok(vec![("x-amz-date", time), ("x-amz-content-sha256", payload.to_owned()), ("authorization", authorization)])
+    let mut added =
+        vec![("x-amz-date", time), ("x-amz-content-sha256", payload.to_owned()), ("authorization", authorization)];
+    added.extend(credentials.token.as_ref().map(|token| (TOKEN, token.clone())));
+    Ok(added)
 }
 
 /// Signs a request in its query, so that whoever has the URL needs no key (*Authenticating Requests: Using Query Parameters*). Returns the
-/// whole query, that of `request` at its end. `token` is that of a temporary key, `host` what the client will send as such; it works for
-/// `seconds` from `now`, in UNIX nanoseconds.
+/// whole query, that of `request` at its end. `host` is what the client will send as such; it works for `seconds` from `now`, in UNIX
+/// nanoseconds. The session token of a temporary key travels in it.
 ///
 /// # Errors
 /// `Invalid` when the path or the query has a broken escape.
@@ -232,7 +240,6 @@ pub fn presign(
     credentials: &Credentials,
     region: &str,
     request: Request<'_>,
-    token: Option<&str>,
     host: &str,
     seconds: u64,
     now: u64,
@@ -246,7 +253,7 @@ pub fn presign(
         ("X-Amz-Date", time.as_bytes()),
         ("X-Amz-Expires", seconds.as_bytes()),
     ];
-    pairs.extend(token.map(|token| ("X-Amz-Security-Token", token.as_bytes())));
+    pairs.extend(credentials.token.as_ref().map(|token| ("X-Amz-Security-Token", token.as_bytes())));
     pairs.push(("X-Amz-SignedHeaders", b"host"));
     let mut query = uri::query(&pairs);
     if !request.query.is_empty() {
@@ -307,7 +314,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>> {
 /// # Errors
 /// `Denied` when it is given twice.
 pub fn token(headers: &HeaderMap) -> Result<Option<&str>> {
-    header(headers, "x-amz-security-token")
+    header(headers, TOKEN)
 }
 
 /// Verifies a request. `now` is in UNIX nanoseconds; `secret` returns the secret of a key, `None` when it is unknown, expired
@@ -377,6 +384,9 @@ fn claim<'a>(request: Request<'_>, headers: &'a HeaderMap, now: u64, taken: Take
         if !absent && !given.signed.contains(&needed) {
             return Err(refused(format!("the header {needed} is not signed")));
         }
+    }
+    if header(headers, TOKEN)?.is_some() && !given.signed.contains(&TOKEN) {
+        return Err(refused(format!("the header {TOKEN} is not signed")));
     }
     if !given.signed.is_sorted_by(|a, b| a < b) {
         return Err(refused("SignedHeaders must be sorted and each named once"));

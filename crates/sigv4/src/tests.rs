@@ -13,7 +13,7 @@ const NOW: u64 = 1_369_353_600_000_000_000;
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 fn credentials() -> Credentials {
-    Credentials { id: ID.to_owned(), secret: SECRET.to_owned() }
+    Credentials { id: ID.to_owned(), secret: SECRET.to_owned(), token: None }
 }
 
 fn signature(request: Request<'_>, headers: &[(&str, &str)], payload: &str) -> String {

@@ -8,6 +8,7 @@ use crate::once::Once;
 use crate::policy;
 use crate::power::{Held, Scope, Verbs};
 use crate::principal::{Principal, Role};
+use crate::root_file::RootFile;
 use crate::sealing::Kept;
 use crate::session::Session;
 use crate::store::{Secret, Store};
@@ -17,6 +18,9 @@ use mw_model::ErrorKind;
 use mw_model::name::MAX_KEY;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The most grants of a key.
+pub(crate) const MAX_GRANTS: usize = 100;
 
 /// What a key may do in a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,8 +161,8 @@ impl Store {
         had: &[Held],
         batch: &mut Batch,
     ) -> Result<Vec<Held>> {
-        if asked.len() > 100 {
-            return Err(Error::invalid("a key has at most 100 grants"));
+        if asked.len() > MAX_GRANTS {
+            return Err(Error::invalid(format!("a key has at most {MAX_GRANTS} grants")));
         }
         let mut grants = Vec::new();
         for grant in asked {
@@ -219,20 +223,19 @@ impl Store {
         self.replace_key(who, id, bytes, &record, batch)
     }
 
-    /// Gives a key a new secret, shown this once; the old one is dead at once, and so is every temporary key that acts for it.
+    /// Gives a key a new secret, shown this once; the old one is dead at once, and so is every temporary key that acts for it. That of the
+    /// root key goes into its file as well (see [`RootFile`](crate::RootFile)), and what the server does under that key goes on.
     ///
     /// # Errors
-    /// As for [`Store::delete_key`]; `Denied` for a key that may do what one may not; `Invalid` for the root key.
+    /// As for [`Store::delete_key`]; `Denied` for a key that may do what one may not, as the root key may to every other.
     pub fn rotate_key(&self, who: &Principal, id: &str) -> Result<Secret> {
         self.need_lasting(who)?;
         let (bytes, mut record) = self.own_key(who, id)?;
         if record.acting.is_some() {
             return Err(Error::invalid("a temporary key cannot be rotated; ask for another"));
         }
-        if record.root {
-            return Err(Error::invalid(
-                "the root key cannot be rotated while the server runs: the server's own clients read it from its file",
-            ));
+        if record.root && !who.is_root() {
+            return Err(Error::denied());
         }
         if id != who.key_id() {
             // Whoever holds the new secret is that key: nobody may become more than they are.
@@ -254,8 +257,25 @@ impl Store {
         let secret = Secret { id: id.to_owned(), secret: self.env.token(40) };
         record.secret = Kept::keep(self.options.sealing.as_ref(), &self.env, id, &secret.secret)?;
         record.generation += 1;
+        if !record.root {
+            self.replace_key(who, id, bytes, &record, Batch::new())?;
+            return Ok(secret);
+        }
+        let _one = self.rotating.lock();
+        let put = self.root_file.get().map(|file| file.prepare(id, &secret.secret)).transpose()?;
         self.replace_key(who, id, bytes, &record, Batch::new())?;
+        if let Some(put) = put
+            && let Err(error) = put()
+        {
+            // The new secret counts, and the caller must learn it; the file is written anew when the store is opened next.
+            tracing::error!(%error, "the root key has a new secret, and its file still has the old one until the server starts again");
+        }
         Ok(secret)
+    }
+
+    /// Keeps the root key in a file as well, from its next rotation on; the first call counts.
+    pub fn keep_root_key(&self, file: Arc<dyn RootFile>) {
+        let _ = self.root_file.set(file);
     }
 
     pub(crate) fn replace_key(

@@ -13,9 +13,34 @@ use crate::session::Session;
 use mw_model::policy::{Action, Context};
 use mw_model::{ErrorKind, FileType, Ino};
 
+/// What a principal may see at a path, whatever is there. Where it may see nothing, it is not even told that nothing is there.
+pub(crate) struct Sight {
+    /// The directory, with a slash behind it; none for a principal that sees all.
+    above: Option<Vec<u8>>,
+    file: bool,
+    directory: bool,
+}
+
+impl Sight {
+    /// Returns whether what was found under `name` may be seen; `raw` is its own name, which may be another one.
+    pub(crate) fn shows(&self, session: &Session, name: &[u8], raw: &[u8], kind: FileType) -> bool {
+        let Some(above) = &self.above else { return true };
+        let own = raw.strip_suffix(b"/").unwrap_or(raw);
+        if own != name && !raw.is_empty() {
+            let other = session.sight(above, own);
+            return other.is_ok_and(|sight| sight.of(kind));
+        }
+        self.of(kind)
+    }
+
+    fn of(&self, kind: FileType) -> bool {
+        if kind == FileType::Directory { self.directory } else { self.file }
+    }
+}
+
 impl Session {
-    /// Whether roles do not say all.
-    pub(crate) fn is_limited(&self) -> bool {
+    /// Returns whether roles on whole worlds do not say all that the principal may do, so that each verb is asked about for itself.
+    pub fn is_limited(&self) -> bool {
         self.limited
     }
 
@@ -87,10 +112,7 @@ impl Session {
         };
         match allowed {
             true => Ok(Permit::given()),
-            false if self.limited => Err(Error::new(
-                ErrorKind::Denied,
-                format!("access denied: the key's grants and policies do not allow {} here", action.name()),
-            )),
+            false if self.limited => Err(not_here(action)),
             false => Err(Error::new(
                 ErrorKind::Denied,
                 format!("access denied: {} needs the role {} on world {}", action.name(), least(action), self.name),
@@ -106,8 +128,36 @@ impl Session {
         match self.path_found(ino)? {
             Some((path, links)) if links <= 1 || action == Action::GetObject => self.may(action, &path),
             // Another name of the file may lie where the key must not write.
-            _ => self.need(least(action)).map(|()| Permit::given()),
+            _ if self.allows(least(action)) => Ok(Permit::given()),
+            _ => Err(not_here(action)),
         }
+    }
+
+    /// Refuses a principal that may see nothing under a name, in a directory that is given with a slash behind it: before anything is
+    /// looked up, so that what is there and what is not give one answer.
+    pub(crate) fn sight(&self, above: &[u8], name: &[u8]) -> Result<Sight> {
+        if !self.limited {
+            return Ok(Sight { above: None, file: true, directory: true });
+        }
+        let mut path = [above, name].concat();
+        let file = !name.is_empty() && self.may(Action::GetObject, &path).is_ok();
+        if !name.is_empty() {
+            path.push(b'/');
+        }
+        let directory = self.asked(|place| self.who.key.power.touches(place, &path));
+        match file || directory {
+            true => Ok(Sight { above: Some(above.to_vec()), file, directory }),
+            false => Err(not_here(Action::GetObject)),
+        }
+    }
+
+    /// As [`Session::sight`], for a directory by its inode.
+    pub(crate) fn sight_in(&self, parent: Ino, name: &[u8]) -> Result<Sight> {
+        if !self.limited {
+            return self.sight(b"", name);
+        }
+        let (above, _) = self.path_found(parent)?.ok_or_else(|| not_here(Action::GetObject))?;
+        self.sight(&above, name)
     }
 
     /// Refuses to show an inode: a file that may not be read, a directory in which nothing may be reached.
@@ -115,10 +165,12 @@ impl Session {
         if !self.limited {
             return Ok(());
         }
-        let Some((path, _)) = self.path_found(ino)? else { return self.need(Role::Reader) };
+        let Some((path, _)) = self.path_found(ino)? else {
+            return if self.allows(Role::Reader) { Ok(()) } else { Err(not_here(Action::GetObject)) };
+        };
         if ino == Ino::ROOT || path.ends_with(b"/") {
             let seen = self.asked(|place| self.who.key.power.touches(place, &path));
-            return if seen { Ok(()) } else { Err(Error::denied()) };
+            return if seen { Ok(()) } else { Err(not_here(Action::GetObject)) };
         }
         self.may(Action::GetObject, &path).map(|_| ())
     }
@@ -128,7 +180,7 @@ impl Session {
         if !self.limited {
             return self.may(action, b"");
         }
-        let mut path = self.path_found(parent)?.ok_or_else(Error::denied)?.0;
+        let mut path = self.path_found(parent)?.ok_or_else(|| not_here(action))?.0;
         path.extend_from_slice(name);
         if find(&self.view(), parent, name)?.is_some_and(|(_, entry)| entry.kind == FileType::Directory) {
             path.push(b'/');
@@ -142,4 +194,12 @@ impl Session {
         let links = if inode.kind == FileType::Directory { 1 } else { inode.nlink };
         Ok(crate::names::path_of(&view, ino)?.map(|path| (path.to_vec(), links)))
     }
+}
+
+/// The one refusal of a narrowed key, whatever is there or is not.
+fn not_here(action: Action) -> Error {
+    Error::new(
+        ErrorKind::Denied,
+        format!("access denied: the key's grants and policies do not allow {} here", action.name()),
+    )
 }

@@ -51,6 +51,18 @@ impl Principal {
         self.source
     }
 
+    /// Returns the same principal for what the server goes on doing in the name of the root key: mounts, exports, runs. That key cannot be
+    /// revoked, so that nothing is required of its record, and a new secret of it ends none of them. Other keys are returned as they are.
+    pub fn lasting(&self) -> Self {
+        if !self.is_root() {
+            return self.clone();
+        }
+        let power = Power { root: true, ..Power::default() };
+        let Presented { id, forks, .. } = &*self.key;
+        let key = Presented { id: id.clone(), run: None, parent: None, forks: *forks, power, stands_on: Vec::new() };
+        Self { key: Arc::new(key), source: self.source }
+    }
+
     /// Returns the key's id.
     pub fn key_id(&self) -> &str {
         &self.key.id

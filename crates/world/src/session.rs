@@ -60,6 +60,11 @@ impl Session {
         &self.who
     }
 
+    /// Returns the same session as it outlives a new secret of the root key: see [`Principal::lasting`].
+    pub fn lasting(&self) -> Self {
+        Self { who: self.who.lasting(), ..self.clone() }
+    }
+
     /// Returns the store.
     pub fn store(&self) -> &Arc<Store> {
         &self.store

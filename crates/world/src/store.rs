@@ -8,6 +8,7 @@ use crate::policy;
 use crate::policy_record;
 use crate::power::Power;
 use crate::principal::{Presented, Principal, Role};
+use crate::root_file::RootFile;
 use crate::sealing::{Kept, SealingKey};
 use crate::state::State;
 use crate::world::{World, WorldRecord};
@@ -21,7 +22,7 @@ use mw_tree::{Cache, Tree};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// How a store behaves.
@@ -91,6 +92,10 @@ pub struct Store {
     pub(crate) forking: Mutex<()>,
     /// One world at a time is opened.
     loading: Mutex<()>,
+    /// One new secret of the root key at a time, so that its file has the newest.
+    pub(crate) rotating: Mutex<()>,
+    /// Where the root key is kept for programs of this machine.
+    pub(crate) root_file: OnceLock<Arc<dyn RootFile>>,
     /// One sweep at a time.
     pub(crate) sweeping: Mutex<()>,
     /// Bytes that sweeps have given back since the start.
@@ -173,6 +178,8 @@ impl Store {
             inos: Mutex::new(0..0),
             open: Mutex::new(HashMap::new()),
             forking: Mutex::new(()),
+            rotating: Mutex::new(()),
+            root_file: OnceLock::new(),
             loading: Mutex::new(()),
             sweeping: Mutex::new(()),
             swept: AtomicU64::new(0),

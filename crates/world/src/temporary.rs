@@ -5,12 +5,11 @@
 
 use crate::error::{Error, Result};
 use crate::key_record::{Acting, KeyRecord};
-use crate::keys::Grant;
+use crate::keys::{Grant, MAX_GRANTS};
 use crate::layout::{self, Tag};
 use crate::mutate::require_key;
 use crate::policy;
-use crate::power::Verbs;
-use crate::principal::{Principal, Role};
+use crate::principal::Principal;
 use crate::sealing::Kept;
 use crate::store::{Secret, Store};
 use bytes::Bytes;
@@ -27,8 +26,8 @@ const MAX_POLICY: usize = 2048;
 pub struct Bounds {
     /// What people call it, 2 to 64 bytes.
     pub name: String,
-    /// A role in a world; none: no bound of this kind.
-    pub role: Option<(String, Role)>,
+    /// What it may do of what the caller may; none: no bound of this kind.
+    pub grants: Vec<Grant>,
     /// A policy, as JSON; none: no bound of this kind. With neither, the key may do nothing.
     pub policy: Option<String>,
     /// How long it lives. It never outlives the key that it acts for.
@@ -77,12 +76,12 @@ impl Store {
         let (parent, _) = self.live_key(who.key_id())?.ok_or_else(Error::denied)?;
         let mut batch = Batch::new();
         require_key(&mut batch, Some(who));
-        let mut grants = Vec::new();
-        if let Some((world, role)) = &bounds.role {
-            let grant = Grant { world: world.clone(), role: *role, verbs: Verbs::ALL, prefix: String::new() };
-            // It bounds what the caller may do, so that nothing is given here; but it must not tell of worlds out of reach.
-            grants.push(self.held(who, &grant, &mut batch)?.0);
+        if bounds.grants.len() > MAX_GRANTS {
+            return Err(Error::invalid(format!("a key has at most {MAX_GRANTS} grants")));
         }
+        // They bound what the caller may do, so that nothing is given here; but they must not tell of worlds out of reach.
+        let held = |grant: &Grant| Ok(self.held(who, grant, &mut batch)?.0);
+        let grants = bounds.grants.iter().map(held).collect::<Result<_>>()?;
         let now = self.env.now();
         let end = now.saturating_add(bounds.ttl.as_nanos() as u64);
         let expires = parent.expires.map_or(end, |at| at.min(end));

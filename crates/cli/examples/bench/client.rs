@@ -34,7 +34,7 @@ impl Server {
         let address = line.trim().strip_prefix("ready http://").expect("the server is ready").to_owned();
         let key: Value = serde_json::from_slice(&std::fs::read(data.join("root-key.json")).unwrap()).unwrap();
         let text = |name: &str| key[name].as_str().unwrap().to_owned();
-        let credentials = Credentials { id: text("id"), secret: text("secret") };
+        let credentials = Credentials { id: text("id"), secret: text("secret"), token: None };
         Self { child, data: data.to_owned(), address, credentials, binary }
     }
 

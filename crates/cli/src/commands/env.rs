@@ -6,12 +6,12 @@ use super::Context;
 use crate::failure::{DONE, Result};
 use crate::serve::authority;
 use clap::Args;
-use mw_http::types::Secret;
+use mw_http::sigv4::Credentials;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Print export lines for the key that the command itself uses. A secret is shown once, when its key is made: for another key, set
-/// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
+/// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN, of a temporary key)
 #[derive(Debug, Args)]
 pub struct Env {}
 
@@ -19,25 +19,41 @@ impl Env {
     pub fn run(self, context: &Context<'_>) -> Result<u8> {
         let client = context.client()?;
         let found = client.found();
-        let key = Secret { id: found.credentials.id.clone(), secret: found.credentials.secret.clone() };
         if found.started {
             context.out.note("mw: the server was started for this command and leaves after 60 s without clients; `mw serve` keeps one");
         }
-        let mut block = block(&found.endpoint, &key);
-        if found.endpoint.starts_with("https://") {
-            trust(&mut block, &context.dir()?);
-        }
-        context.out.show(&block, |block| {
-            block.iter().map(|(name, value)| format!("export {name}={}\n", quote(value))).collect()
-        });
+        let block = block(&found.endpoint, &found.credentials, &context.dir()?);
+        context.out.show(&block, lines);
         Ok(DONE)
     }
 }
 
-fn block(endpoint: &str, key: &Secret) -> BTreeMap<&'static str, String> {
+/// Writes a block for a shell.
+pub(super) fn lines(block: &BTreeMap<&'static str, String>) -> String {
+    let mut lines: String = block.iter().map(|(name, value)| format!("export {name}={}\n", quote(value))).collect();
+    // One that another key left behind would have every request of this one refused.
+    if !block.contains_key(TOKEN) && std::env::var_os(TOKEN).is_some() {
+        lines.push_str(&format!("unset {TOKEN}\n"));
+    }
+    lines
+}
+
+/// Returns what points clients at `endpoint` with a key; `dir` is the server's directory, if it is of this machine.
+pub(super) fn block(endpoint: &str, key: &Credentials, dir: &Path) -> BTreeMap<&'static str, String> {
+    let mut block = variables(endpoint, key);
+    if endpoint.starts_with("https://") {
+        trust(&mut block, dir);
+    }
+    block
+}
+
+/// The variable with the session token of a temporary key.
+const TOKEN: &str = "AWS_SESSION_TOKEN";
+
+fn variables(endpoint: &str, key: &Credentials) -> BTreeMap<&'static str, String> {
     let endpoint = || endpoint.to_owned();
     let (id, secret) = (|| key.id.clone(), || key.secret.clone());
-    BTreeMap::from([
+    let mut block = BTreeMap::from([
         ("MW_ENDPOINT", endpoint()),
         ("AWS_ACCESS_KEY_ID", id()),
         ("AWS_SECRET_ACCESS_KEY", secret()),
@@ -56,7 +72,9 @@ fn block(endpoint: &str, key: &Secret) -> BTreeMap<&'static str, String> {
         ("TIGRIS_STORAGE_ACCESS_KEY_ID", id()),
         ("TIGRIS_STORAGE_SECRET_ACCESS_KEY", secret()),
         ("TIGRIS_FORCE_PATH_STYLE", "true".to_owned()),
-    ])
+    ]);
+    block.extend(key.token.clone().map(|token| (TOKEN, token)));
+    block
 }
 
 /// Adds what makes clients trust the local authority of a server's directory, where there is one. Most of these variables take the place

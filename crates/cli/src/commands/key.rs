@@ -2,10 +2,12 @@
 
 use super::Context;
 use super::args::Idempotency;
+use super::env;
 use crate::failure::{DONE, Failure, Result};
 use crate::units;
 use clap::Subcommand;
-use mw_http::types::{Done, Grant, Keys, NewKey, Role, Secret};
+use mw_http::sigv4::Credentials;
+use mw_http::types::{Done, Grant, Keys, NewKey, NewTemporaryKey, Role, Secret, TemporaryKey};
 
 /// Create, list and delete keys
 #[derive(Debug, Subcommand)]
@@ -29,6 +31,24 @@ pub enum Key {
         ttl: Option<String>,
         #[command(flatten)]
         idempotency: Idempotency,
+    },
+    /// Create a temporary key that acts for the one in use, within bounds and for a while, and print it with its session token, once
+    Temporary {
+        /// A name for people: 2 to 64 of letters, digits and +=,.@_-
+        #[arg(long, default_value = "temporary")]
+        name: String,
+        /// What it may do of what the key in use may, written as for `create`; `*:admin` is all of it. May be repeated
+        #[arg(long = "grant", value_name = "WORLD:ROLE[,verbs=V+V][,prefix=P]", required_unless_present = "policy")]
+        grants: Vec<String>,
+        /// A file with a policy that bounds it, as AWS writes them
+        #[arg(long, value_name = "FILE")]
+        policy: Option<std::path::PathBuf>,
+        /// It dies after this time, at most 36h, and with the key that it acts for
+        #[arg(long, value_name = "DURATION", default_value = "1h")]
+        ttl: String,
+        /// Print export lines, as `mw env` does, for a shell that is to use it
+        #[arg(long)]
+        export: bool,
     },
     /// Give a key a new secret and print it, once; the old one is dead at once
     Rotate {
@@ -91,19 +111,40 @@ fn rights(key: &mw_http::types::Key) -> impl Iterator<Item = String> {
     own.into_iter().chain(key.policies.iter().map(|name| format!("policy={name}"))).chain(forks)
 }
 
+fn read(path: std::path::PathBuf) -> Result<String> {
+    std::fs::read_to_string(&path).map_err(|e| Failure::io(path.display(), e))
+}
+
 impl Key {
     pub fn run(self, context: &Context<'_>) -> Result<u8> {
         match self {
             Self::Create { name, grants, policy, forks, ttl, idempotency } => {
                 let ttl_seconds = ttl.as_deref().map(units::duration).transpose()?.map(|ttl| ttl.as_secs());
                 let grants = grants.iter().map(|text| grant(text)).collect::<Result<_>>()?;
-                let read = |path: std::path::PathBuf| {
-                    std::fs::read_to_string(&path).map_err(|e| Failure::io(path.display(), e))
-                };
                 let request = NewKey { name, grants, policy: policy.map(read).transpose()?, forks, ttl_seconds };
                 let secret: Secret =
                     context.client()?.post("keys", &request, idempotency.idempotency_key.as_deref())?;
                 context.out.show(&secret, |secret| format!("id      {}\nsecret  {}", secret.id, secret.secret));
+            }
+            Self::Temporary { name, grants, policy, ttl, export } => {
+                let request = NewTemporaryKey {
+                    name,
+                    grants: grants.iter().map(|text| grant(text)).collect::<Result<_>>()?,
+                    policy: policy.map(read).transpose()?,
+                    ttl_seconds: Some(units::duration(&ttl)?.as_secs()),
+                };
+                let client = context.client()?;
+                let key: TemporaryKey = client.post("temporary-keys", &request, None)?;
+                if export {
+                    let credentials = Credentials { id: key.id, secret: key.secret, token: Some(key.token) };
+                    let block = env::block(&client.found().endpoint, &credentials, &context.dir()?);
+                    context.out.show(&block, env::lines);
+                } else {
+                    context.out.show(&key, |key| {
+                        let expires = units::time(&key.expires);
+                        format!("id      {}\nsecret  {}\ntoken   {}\nexpires {expires}", key.id, key.secret, key.token)
+                    });
+                }
             }
             Self::Rotate { id } => {
                 let path = format!("keys/{}/rotate", mw_http::uri::encode(id.as_bytes(), false));

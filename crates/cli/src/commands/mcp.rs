@@ -8,7 +8,6 @@ use crate::client::Client;
 use crate::failure::{DONE, Failure, Result};
 use crate::output::Output;
 use clap::Args;
-use mw_model::ErrorKind;
 use serde_json::{Value, json};
 use std::io::BufRead;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -42,6 +41,14 @@ impl Mcp {
         let mut lines = std::io::stdin().lock();
         std::thread::scope(|scope| {
             while let Some(line) = next(&mut lines)? {
+                let Some(line) = line else {
+                    // Whoever sent it may go on; only this one message has no answer but this.
+                    show(
+                        context.out,
+                        &refusal(&Value::Null, -32600, &format!("a message has at most {LONGEST} bytes")),
+                    );
+                    continue;
+                };
                 let place = room.enter();
                 let (client, path, out) = (&client, &path, context.out);
                 scope.spawn(move || {
@@ -54,20 +61,23 @@ impl Mcp {
     }
 }
 
-/// Returns the next line that is not empty; none at the end.
-fn next(lines: &mut impl BufRead) -> Result<Option<Vec<u8>>> {
+/// Returns the next line that is not empty; none at the end, and in place of one that is too long.
+fn next(lines: &mut impl BufRead) -> Result<Option<Option<Vec<u8>>>> {
     loop {
         let mut line = Vec::new();
         let limited = &mut std::io::Read::take(&mut *lines, LONGEST + 1);
         let read = limited.read_until(b'\n', &mut line).map_err(|e| Failure::io("standard input", e))?;
         if read as u64 > LONGEST {
-            return Err(Failure::new(ErrorKind::TooLarge, format!("a message has at most {LONGEST} bytes")));
+            if line.last() != Some(&b'\n') {
+                lines.skip_until(b'\n').map_err(|e| Failure::io("standard input", e))?;
+            }
+            return Ok(Some(None));
         }
         if read == 0 {
             return Ok(None);
         }
         if !line.trim_ascii().is_empty() {
-            return Ok(Some(line.trim_ascii().to_vec()));
+            return Ok(Some(Some(line.trim_ascii().to_vec())));
         }
     }
 }

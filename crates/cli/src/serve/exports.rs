@@ -110,6 +110,7 @@ impl ExportHost for ExportTable {
             read_only: request.read_only,
             key: session.principal().key_id().to_owned(),
         };
+        let session = session.lasting();
         let mut places = self.places.lock();
         let same = places.iter().find(|(port, place)| {
             place.wish == wish && place.state.is_ok() && request.port.is_none_or(|wanted| wanted == **port)

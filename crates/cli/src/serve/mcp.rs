@@ -27,7 +27,6 @@ pub struct Mcp {
     door: McpDoor,
     public_url: Option<String>,
     encrypted_url: Option<String>,
-    share: Arc<dyn Share>,
 }
 
 impl Mcp {
@@ -38,8 +37,7 @@ impl Mcp {
         public_url: Option<String>,
         encrypted_url: Option<String>,
     ) -> Self {
-        let share = Arc::new(Presigned(store.clone()));
-        Self { store, control, door: McpDoor::default(), public_url, encrypted_url, share }
+        Self { store, control, door: McpDoor::default(), public_url, encrypted_url }
     }
 
     /// Returns whether a path is this door's.
@@ -70,7 +68,8 @@ impl Mcp {
         if let Some(payload) = payload {
             payload.check(&document).map_err(|e| judged(e.into()))?;
         }
-        let (store, share, base) = (self.store.clone(), self.share.clone(), self.base(&parts));
+        let share = Arc::new(Presigned { store: self.store.clone(), token: token(&parts) });
+        let (store, base) = (self.store.clone(), self.base(&parts));
         let bound = tokio::task::spawn_blocking(move || Bound::new(store, who, world.as_deref(), base, share)).await;
         let bound = bound.unwrap_or_else(|e| Err(mw_world::Error::new(ErrorKind::Io, e.to_string())));
         let bound = bound.map_err(|e| judged(e.into()))?;
@@ -146,24 +145,80 @@ fn refuse(status: StatusCode, error: &Error) -> Response<Body> {
     response
 }
 
-/// Presigned URLs of the S3 door.
-struct Presigned(Arc<Store>);
+/// Returns the session token that came with a request.
+fn token(parts: &Parts) -> Option<String> {
+    let value = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    match value.and_then(bearer::credentials) {
+        Some(credentials) => bearer::token(credentials).map(str::to_owned),
+        None => sigv4::token(&parts.headers).ok().flatten().map(str::to_owned),
+    }
+}
+
+/// Presigned URLs of the S3 door, with the session token of the caller's key, where it has one.
+struct Presigned {
+    store: Arc<Store>,
+    token: Option<String>,
+}
 
 impl Share for Presigned {
     fn url(&self, who: &Principal, base: &str, world: &str, key: &[u8], seconds: u64) -> mw_world::Result<String> {
         let id = who.key_id().to_owned();
-        if !self.0.token_fits(&id, None)? {
-            return Err(mw_world::Error::new(
-                ErrorKind::Unsupported,
-                "a temporary key makes no URLs, as its session token would have to travel in them; use a lasting key",
-            ));
-        }
-        let secret = self.0.secret(&id)?.ok_or_else(mw_world::Error::denied)?;
+        let secret = self.store.secret(&id)?.ok_or_else(mw_world::Error::denied)?;
         // The S3 door reads keys in the same text.
-        let (key, now) = (path_text(key), self.0.env().now());
-        let (method, version, token) = ("GET", None, None);
+        let (key, now) = (path_text(key), self.store.env().now());
+        let (method, version, token) = ("GET", None, self.token.as_deref());
         let (id, secret) = (&id, &secret);
         let ask = Presign { base, method, bucket: world, key: &key, version, id, secret, token, now, expires: seconds };
         Ok(mw_s3::presign(&ask))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mw_env::Env;
+    use mw_http::Hosts;
+    use mw_world::Options;
+
+    /// A bearer token is the secret itself: it is taken from this machine, over TLS, and behind a proxy that speaks TLS, and nowhere else.
+    #[test]
+    #[allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+    fn a_bearer_token_is_refused_over_an_open_network() {
+        let (meta, segments) = (Arc::new(mw_meta::Memory::new()), Arc::new(mw_segments::Memory::new()));
+        let options = Options { background: false, ..Options::default() };
+        let store = Store::open(meta, segments, Env::seeded(1), options).unwrap();
+        let key = store.root_key().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let identify = |address: &str, tls: bool, public: Option<&str>, header: &str| {
+            let control = ControlDoor::new(store.clone(), Hosts::default(), "test".to_owned());
+            let mcp = Mcp::new(store.clone(), control, public.map(str::to_owned), None);
+            let request = Request::post("/-/mcp").header(AUTHORIZATION, header).body(()).unwrap();
+            let (mut parts, ()) = request.into_parts();
+            parts.extensions.insert(Peer { address: address.parse().unwrap(), tls });
+            runtime.block_on(mcp.identify(&parts)).map(|(who, _)| who.key_id().to_owned())
+        };
+        let right = format!("Bearer {}:{}", key.id, key.secret);
+        for (address, tls, public, taken) in [
+            ("127.0.0.1:9", false, None, true),
+            ("[::1]:9", false, None, true),
+            ("192.0.2.1:9", true, None, true),
+            ("192.0.2.1:9", false, Some("https://mw.example"), true),
+            ("192.0.2.1:9", false, Some("http://mw.example"), false),
+            ("192.0.2.1:9", false, None, false),
+            ("[2001:db8::1]:9", false, None, false),
+        ] {
+            let who = identify(address, tls, public, &right);
+            match taken {
+                true => assert_eq!(who.unwrap(), key.id, "{address} {tls} {public:?}"),
+                false => {
+                    let error = who.unwrap_err();
+                    assert_eq!(error.kind(), ErrorKind::Denied);
+                    assert!(error.to_string().contains("open network"), "{error}");
+                    // Also a wrong one: whether it is right is not told there.
+                    let wrong = identify(address, tls, public, "Bearer nobody:x").unwrap_err();
+                    assert_eq!(wrong.to_string(), error.to_string());
+                }
+            }
+        }
     }
 }

@@ -132,6 +132,7 @@ fn checked(own: &Path, dir: &str) -> Result<PathBuf> {
 
 impl MountHost for MountTable {
     fn mount(&self, session: Session, request: &NewMount) -> Result<Mount> {
+        let session = session.lasting();
         let path = checked(self.file.dir(), &request.dir)?;
         let wish = Wish {
             world: request.world.clone(),

@@ -60,7 +60,7 @@ impl TableFile {
 /// # Errors
 /// The key is dead, or reaches the world no more; the instant is not retained any more.
 pub(super) fn session(store: &Arc<Store>, key: &str, world: &str, at: Option<&str>) -> Result<Session> {
-    let who = store.principal(key)?;
+    let who = store.principal(key)?.lasting();
     Ok(match at {
         None => store.session(&who, world)?,
         Some(at) => store.session_at(&who, world, At::parse(at)?)?,

@@ -13,7 +13,6 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
 use mw_env::{Env, LocalDisk};
-use mw_http::types::Secret;
 use mw_http::{Body, ControlDoor, Hosts, host::RunHost};
 use mw_model::ErrorKind;
 use mw_s3::{Encrypted, S3Door, S3Options};
@@ -43,8 +42,8 @@ pub fn wire(setup: &Setup, near: SocketAddr, encrypted: Option<String>, env: &En
     let meta = mw_meta::Embedded::open(disk("meta")?, env.clone()).map_err(|e| cannot_open("meta", &e))?;
     let segments = mw_segments::Local::open(disk("segments")?, env.clone()).map_err(|e| cannot_open("segments", &e))?;
     let store = Store::open(meta, segments, env.clone(), options(sealing))?;
-    let root = store.root_key()?;
-    dir::write_key(&setup.dir, &Secret { id: root.id, secret: root.secret }, env)?;
+    dir::write_key(&setup.dir, &store.root_key()?, env)?;
+    store.keep_root_key(dir::key_file(&setup.dir, env));
 
     let mounts = Arc::new(MountTable::open(&setup.dir, &store, env));
     let exports = Arc::new(ExportTable::open(&setup.dir, &store, env));

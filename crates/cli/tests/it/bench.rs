@@ -18,7 +18,8 @@ pub fn temp() -> TempDir {
 /// Makes the command of `mw` with nothing of the environment that could lead it elsewhere.
 pub fn command(dir: &Path) -> Command {
     let mut command = Command::new(MW);
-    for name in ["MW_ENDPOINT", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "MW_LOG", "RUST_LOG"] {
+    for name in ["MW_ENDPOINT", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "MW_LOG", "RUST_LOG"]
+    {
         command.env_remove(name);
     }
     command.env("MW_DATA", dir).env("HOME", dir).stdin(Stdio::null());
@@ -75,13 +76,16 @@ impl Server {
         serde_json::from_str(&text).unwrap_or_else(|e| panic!("{args:?} printed {text:?}: {e}"))
     }
 
-    /// Runs a command with another key.
+    /// Runs a command with another key, and its session token if it has one.
     pub fn with_key(&self, key: &Value, args: &[&str]) -> Done {
         let mut command = command(self.path());
         command
             .env("MW_ENDPOINT", &self.endpoint)
             .env("AWS_ACCESS_KEY_ID", key["id"].as_str().unwrap())
             .env("AWS_SECRET_ACCESS_KEY", key["secret"].as_str().unwrap());
+        if let Some(token) = key["token"].as_str() {
+            command.env("AWS_SESSION_TOKEN", token);
+        }
         Done::of(command.args(args))
     }
 

@@ -10,4 +10,5 @@ mod files;
 mod host;
 mod keys;
 mod serve;
+mod temporary;
 mod verbs;

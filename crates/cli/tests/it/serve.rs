@@ -47,6 +47,7 @@ fn the_directory_tells_clients_what_they_need_and_others_nothing() {
     assert_eq!(again, key);
 }
 
+/// C11: what was acknowledged is there after a kill, whole. (A hundred kills in the middle of writing: `tests/real/kill9.sh`.)
 #[test]
 fn what_was_acknowledged_survives_a_kill_and_a_clean_end() {
     let server = Server::start();

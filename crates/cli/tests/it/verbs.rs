@@ -118,6 +118,7 @@ fn a_conflict_leaves_the_base_untouched_and_says_what_to_do() {
     assert_eq!(s.ok(&["cat", "mw://base/f"]), "theirs\n");
 }
 
+/// C30: a create that is repeated with its idempotency key, also by twenty at once, makes one thing; with another request it is a conflict.
 #[test]
 fn a_repeated_create_makes_one_thing() {
     let s = Server::start();

@@ -84,6 +84,42 @@ pub struct NewKey {
     pub ttl_seconds: Option<u64>,
 }
 
+/// A request for a temporary key, which acts for the caller's: within these bounds, and never beyond what that one may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewTemporaryKey {
+    /// The name, for people: 2 to 64 of letters, digits and `+=,.@_-`.
+    pub name: String,
+    /// What it may do of what the caller may. With neither grants nor a policy it may do nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<Grant>,
+    /// A policy that bounds it, as JSON (a subset of AWS's).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// After how many seconds it dies: 1 to 129600 (36 hours), an hour when absent. It never outlives the key that it acts for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds: Option<u64>,
+}
+
+/// A temporary key with its secret and its session token, shown once.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TemporaryKey {
+    /// The id, which is the S3 access key.
+    pub id: String,
+    /// The secret.
+    pub secret: String,
+    /// The session token, which must come with every request.
+    pub token: String,
+    /// When it dies.
+    pub expires: String,
+}
+
+impl std::fmt::Debug for TemporaryKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TemporaryKey").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
 fn is_zero(n: &u32) -> bool {
     *n == 0
 }

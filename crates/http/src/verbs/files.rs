@@ -323,8 +323,8 @@ impl Copy {
     }
 
     fn file(&mut self, from: &Bytes, attr: &Attr, node: &Node) -> Result<()> {
-        if !self.shared && node.path.len() <= mw_model::name::MAX_KEY {
-            // Between worlds only objects share extents.
+        if (!self.shared || self.to.is_limited()) && node.path.len() <= mw_model::name::MAX_KEY {
+            // Between worlds only objects share extents; and a narrowed key may make no file that has no name yet.
             let (dir, _) = split(&node.path);
             self.planter.dir(&Bytes::copy_from_slice(dir))?;
             self.to.copy(&self.from, from, &node.path, &CopyOptions::default())?;

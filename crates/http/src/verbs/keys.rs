@@ -5,8 +5,12 @@ use crate::call::{Inner, Reply};
 use crate::types;
 use crate::{Error, Result};
 use hyper::StatusCode;
-use mw_world::{Grant, KeyRequest, Principal, Role, Verbs};
+use mw_world::{Bounds, Grant, KeyRequest, Principal, Role, Verbs};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a temporary key lives, in seconds: when nothing is asked for, and at most (AWS: 36 hours).
+const TTL: (u64, u64) = (3_600, 129_600);
 
 fn role(role: types::Role) -> Role {
     match role {
@@ -83,6 +87,28 @@ pub(super) fn create(
 pub(super) fn delete(inner: &Arc<Inner>, who: &Principal, id: &str) -> Result<Reply> {
     inner.store.delete_key(who, id)?;
     Reply::json(&types::Done {})
+}
+
+/// Makes a temporary key that acts for the caller's.
+pub(super) fn create_temporary(inner: &Arc<Inner>, who: &Principal, new: &types::NewTemporaryKey) -> Result<Reply> {
+    let ttl = new.ttl_seconds.unwrap_or(TTL.0);
+    if !(1..=TTL.1).contains(&ttl) {
+        return Err(Error::invalid(format!("a temporary key lives 1 to {} seconds, not {ttl}", TTL.1)));
+    }
+    let bounds = Bounds {
+        name: new.name.clone(),
+        grants: new.grants.iter().map(granted).collect::<Result<_>>()?,
+        policy: new.policy.clone(),
+        ttl: Duration::from_secs(ttl),
+    };
+    let made = inner.store.create_temporary(who, &bounds)?;
+    let key = types::TemporaryKey {
+        id: made.secret.id,
+        secret: made.secret.secret,
+        token: made.token,
+        expires: convert::time(made.expires),
+    };
+    Reply::with_status(StatusCode::CREATED, &key)
 }
 
 /// Gives a key a new secret, shown this once.

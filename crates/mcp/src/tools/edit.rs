@@ -70,9 +70,9 @@ impl Tool for Edit {
             place::file(&session, &path)?;
             let object = session.get(&path)?;
             let text = whole(&object, &ask.path)?;
-            let found: Vec<usize> = text.match_indices(&ask.old).map(|(at, _)| at).collect();
+            let (found, first) = occurrences(&text, &ask.old);
             let line = |at: usize| text[..at].matches('\n').count() as u64 + 1;
-            let Some(first) = found.first() else {
+            let Some(first) = first else {
                 return Err(Refusal::plain(
                     ErrorKind::NotFound,
                     format!(
@@ -81,15 +81,23 @@ impl Tool for Edit {
                     ),
                 ));
             };
-            if found.len() > 1 && !ask.all {
-                let lines: Vec<String> = found.iter().take(NAMED).map(|at| line(*at).to_string()).collect();
+            if found > 1 && !ask.all {
+                let lines: Vec<String> =
+                    text.match_indices(&ask.old).take(NAMED).map(|(at, _)| line(at).to_string()).collect();
                 return Err(Refusal::invalid(format!(
                     "the text occurs {} times in {:?} (lines {}{}); give more of what is around the right one, or set `all`",
-                    found.len(),
+                    found,
                     ask.path,
                     lines.join(", "),
-                    if found.len() > NAMED { ", …" } else { "" }
+                    if found > NAMED as u64 { ", …" } else { "" }
                 )));
+            }
+            let size = text.len() as u64 - found * ask.old.len() as u64 + found.saturating_mul(ask.new.len() as u64);
+            if size > LARGEST {
+                return Err(Refusal::plain(
+                    ErrorKind::TooLarge,
+                    format!("{:?} would have {size} bytes, and files of up to {LARGEST} are edited here", ask.path),
+                ));
             }
             let edited = text.replace(&ask.old, &ask.new);
             let conditions = Conditions { if_match: Some(vec![object.info.etag.clone()]), ..Conditions::default() };
@@ -100,8 +108,8 @@ impl Tool for Edit {
             };
             return Ok(Answer {
                 path: path_text(&path),
-                line: line(*first),
-                replaced: found.len() as u64,
+                line: line(first),
+                replaced: found,
                 size: info.size,
                 etag: info.etag,
                 version: info.version.to_string(),
@@ -109,6 +117,13 @@ impl Tool for Edit {
         }
         Err(Refusal::new(ErrorKind::Busy, format!("{:?} kept changing", ask.path)))
     }
+}
+
+/// Returns how often a text occurs, and where first.
+fn occurrences(text: &str, wanted: &str) -> (u64, Option<usize>) {
+    let mut all = text.match_indices(wanted).map(|(at, _)| at);
+    let first = all.next();
+    (u64::from(first.is_some()) + all.count() as u64, first)
 }
 
 fn whole(object: &Object, shown: &str) -> Result<String> {

@@ -1,7 +1,8 @@
 //! `search`: lines by their content.
 //!
-//! A call looks at a bounded number of files and bytes and says where the next goes on, in the middle of a large file if need be.
-//! Patterns are matched in time linear in what they look at.
+//! A call looks at a bounded number of files and bytes for a bounded time and says where the next goes on, in the middle of a large file
+//! if need be. Patterns are matched in time linear in what they look at; how much of it each byte takes is the pattern's size, which is
+//! bounded too.
 
 use crate::bound::Bound;
 use crate::error::{Refusal, Result};
@@ -10,6 +11,7 @@ use crate::tool::{Effect, Tool};
 use crate::tools::find::Names;
 use crate::{page, place};
 use bytes::Bytes;
+use mw_env::Env;
 use mw_model::FileType;
 use mw_model::text::path_text;
 use mw_world::{Object, ObjectInfo, Session};
@@ -20,15 +22,18 @@ use serde::{Deserialize, Serialize};
 /// How many keys and bytes one call looks at.
 const KEYS: usize = 20_000;
 const BYTES: u64 = 64 << 20;
+/// How long one call looks, in nanoseconds.
+const TIME: u64 = 5_000_000_000;
 /// How much of a file is read at a time.
 const PIECE: usize = 256 << 10;
 /// A longer line is looked at in parts, in bytes.
 const LINE: usize = 64 << 10;
 /// How much of a line is shown, in bytes.
 const SHOWN: usize = 240;
-/// The longest pattern, and the most memory that it may take compiled, in bytes.
+/// The longest pattern, and the most memory that it, and what is remembered while it is matched, may take, in bytes.
 const LONGEST: usize = 4096;
-const COMPILED: usize = 4 << 20;
+const COMPILED: usize = 1 << 20;
+const REMEMBERED: usize = 4 << 20;
 
 pub(crate) struct Search;
 
@@ -81,6 +86,10 @@ struct Match {
     text: String,
 }
 
+fn wrong_cursor() -> Refusal {
+    Refusal::invalid("this is no cursor of `search` for this file; leave it out to start over")
+}
+
 /// Where a search goes on: in a file, or behind it.
 struct Place {
     key: Bytes,
@@ -90,8 +99,7 @@ struct Place {
 impl Place {
     fn parse(cursor: Option<&str>) -> Result<Option<Self>> {
         let Some(bytes) = page::place(cursor)? else { return Ok(None) };
-        let wrong = || Refusal::invalid("this is no cursor of `search`; leave it out to start over");
-        let (head, key) = bytes.split_at_checked(16).ok_or_else(wrong)?;
+        let (head, key) = bytes.split_at_checked(16).ok_or_else(wrong_cursor)?;
         let number = |bytes: &[u8]| bytes.iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
         let (offset, line) = (number(&head[..8]), number(&head[8..]));
         let inside = (line > 0).then_some((offset, line));
@@ -122,6 +130,8 @@ impl Tool for Search {
             pattern: pattern(&ask)?,
             limit: page::limit(ask.limit, 50, 500)?,
             bytes: BYTES,
+            env: bound.store().env(),
+            until: bound.store().env().monotonic().saturating_add(TIME),
             answer: Answer::default(),
         };
         let names = ask.glob.as_deref().map(Names::new).transpose()?;
@@ -168,7 +178,7 @@ fn pattern(ask: &Ask) -> Result<Regex> {
     RegexBuilder::new(&text)
         .case_insensitive(ask.ignore_case)
         .size_limit(COMPILED)
-        .dfa_size_limit(COMPILED)
+        .dfa_size_limit(REMEMBERED)
         .build()
         .map_err(|e| Refusal::invalid(format!("the regular expression is not taken: {e}")))
 }
@@ -178,8 +188,10 @@ struct Looking<'a> {
     session: &'a Session,
     pattern: Regex,
     limit: usize,
-    /// How many bytes may still be read.
+    /// How many bytes may still be read, and until when.
     bytes: u64,
+    env: &'a Env,
+    until: u64,
     answer: Answer,
 }
 
@@ -193,6 +205,9 @@ impl Looking<'_> {
             other => other?,
         };
         let (offset, line) = from.unwrap_or((0, 1));
+        if offset > object.info.size || line > object.info.size.saturating_add(1) {
+            return Err(wrong_cursor());
+        }
         let mut lines = Lines::new(&object, offset, line);
         self.answer.searched += u64::from(from.is_none());
         loop {
@@ -200,14 +215,19 @@ impl Looking<'_> {
             let Some((offset, number, text)) = lines.next()? else { return Ok(true) };
             if offset == 0 && text.contains(&0) {
                 self.answer.binary += 1;
-                return Ok(true);
+                self.bytes = self.bytes.saturating_sub(lines.read - read);
+                if self.bytes > 0 {
+                    return Ok(true);
+                }
+                self.answer.next = Some(Place { key: key.clone(), inside: None }.text());
+                return Ok(false);
             }
             if let Some(found) = self.pattern.find(text) {
                 let text = shown(text, found.start());
                 self.answer.matches.push(Match { path: path_text(key), line: number, offset, text });
             }
             self.bytes = self.bytes.saturating_sub(lines.read - read);
-            if self.answer.matches.len() >= self.limit || self.bytes == 0 {
+            if self.answer.matches.len() >= self.limit || self.bytes == 0 || self.env.monotonic() >= self.until {
                 let place = Place { key: key.clone(), inside: lines.place() };
                 self.answer.next = Some(place.text());
                 return Ok(false);

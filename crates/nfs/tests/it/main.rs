@@ -8,6 +8,7 @@ mod client;
 use client::{Client, Found, sattr};
 use mw_env::Env;
 use mw_nfs::{Export, Options, export};
+use mw_sim::SimDisk;
 use mw_world::{CreateOptions, Session, Store};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -229,4 +230,102 @@ fn an_export_that_ended_answers_nobody() {
     assert!(c.try_exchange(&[0; 40]).is_none());
     std::thread::sleep(std::time::Duration::from_millis(50));
     assert!(TcpStream::connect(address).is_err());
+}
+
+/// What a client has committed is there after the power went, and so is every name whose making was answered.
+#[test]
+fn what_was_committed_survives_a_power_cut() {
+    let open = |meta: &SimDisk, data: &SimDisk, seed: u64| {
+        let env = Env::seeded(seed);
+        let quiet = mw_meta::embedded::Options {
+            wal_bytes: 1 << 20,
+            table_bytes: 256 << 10,
+            cache_bytes: 1 << 20,
+            background: false,
+        };
+        let meta = mw_meta::Embedded::open_with(Arc::new(meta.clone()), env.clone(), quiet).unwrap();
+        let size = mw_segments::local::Options { file_size: 8 << 20, step: 2 << 20 };
+        let segments = mw_segments::Local::with(Arc::new(data.clone()), env.clone(), size).unwrap();
+        let options = mw_world::Options { background: false, owner: (1000, 1000), ..Default::default() };
+        Store::open(meta, segments, env, options).unwrap()
+    };
+    for seed in 0..4 {
+        let (meta, data) = (SimDisk::new(seed), SimDisk::new(seed + 100));
+        let store = open(&meta, &data, seed);
+        let root = store.principal(&store.root_key().unwrap().id).unwrap();
+        store.create_world(&root, "base", &CreateOptions::default()).unwrap();
+        let export = export(session(&store), &Options::default()).unwrap();
+        let mut c = Client::new(export.address());
+        let top = c.mount("/").unwrap();
+        let dir = c.mkdir(&top, "d", 0o755).unwrap();
+        let file = c.create(&dir, "f", 0o644).unwrap();
+        let content: Vec<u8> = (0..200_000u32).map(|n| (n / 3) as u8).collect();
+        assert_eq!(c.write(&file, 0, &content[..100_000], 0).0, OK);
+        assert_eq!(c.write(&file, 100_000, &content[100_000..], 0).0, OK);
+        assert_eq!(c.commit(&file), OK);
+        // Stable at once, as the client asked.
+        let stable = c.create(&dir, "stable", 0o644).unwrap();
+        assert_eq!(c.write(&stable, 0, b"stable", 2), (OK, 2));
+        c.mkdir(&top, "named", 0o755).unwrap();
+        // What nobody committed may go, and takes nothing with it.
+        assert_eq!(c.write(&file, 0, b"uncommitted", 0).0, OK);
+        let (meta, data) = (meta.crash(), data.crash());
+        drop(export);
+        drop(store);
+        let store = open(&meta, &data, seed + 1000);
+        let session = session(&store);
+        let read = |path: &[u8]| {
+            let attr = session.resolve(path).unwrap();
+            session.read(attr.ino, 0, attr.size as usize).unwrap().to_vec()
+        };
+        let found = read(b"d/f");
+        assert!(found == content || found[..] == [&b"uncommitted"[..], &content[11..]].concat(), "seed {seed}");
+        assert_eq!(read(b"d/stable"), b"stable", "seed {seed}");
+        assert!(session.resolve(b"named").is_ok(), "seed {seed}");
+    }
+}
+
+/// What S3 makes, and the root of a world, is the user's who runs the server.
+#[test]
+fn what_no_mount_made_belongs_to_whoever_runs_the_server() {
+    let rig = Rig::new(false);
+    let session = rig.session();
+    session.put(b"d/f", session.stage().unwrap(), &Default::default()).unwrap();
+    for path in [&b""[..], b"d", b"d/f"] {
+        let attr = session.resolve(path).unwrap();
+        assert_eq!((attr.uid, attr.gid), (1000, 1000), "{path:?}");
+    }
+}
+
+/// An export with a key that is bound to a prefix: outside it a client does not learn what is there.
+#[test]
+fn a_narrowed_key_shows_nothing_outside_its_prefix() {
+    let rig = Rig::new(false);
+    let whole = rig.session();
+    for key in [&b"own/f"[..], b"top", b"sub/f"] {
+        whole.put(key, whole.stage().unwrap(), &Default::default()).unwrap();
+    }
+    let grant = mw_world::Grant { prefix: "own/".into(), ..mw_world::Grant::new("base", mw_world::Role::Editor) };
+    let request = mw_world::KeyRequest { name: "k".into(), grants: vec![grant], ..Default::default() };
+    let key = rig.store.create_key(whole.principal(), &request).unwrap();
+    let narrow = rig.store.session(&rig.store.principal(&key.id).unwrap(), "base").unwrap();
+    let export = export(narrow, &Options::default()).unwrap();
+    let mut c = Client::new(export.address());
+    let root = c.mount("/").unwrap();
+    let own = c.lookup(&root, "own").unwrap().handle;
+    c.lookup(&own, "f").unwrap();
+    c.create(&own, "made", 0o644).unwrap();
+    let access = 13;
+    for (there, absent) in [("top", "nil"), ("sub", "nil")] {
+        assert_eq!(c.lookup(&root, there).unwrap_err(), access);
+        assert_eq!(c.lookup(&root, absent).unwrap_err(), access);
+        for name in [there, absent] {
+            assert_eq!(c.create(&root, name, 0o644).unwrap_err(), access, "{name}");
+            assert_eq!(c.mkdir(&root, name, 0o755).unwrap_err(), access, "{name}");
+            assert_eq!(c.remove(&root, name, false), access, "{name}");
+            assert_eq!(c.remove(&root, name, true), access, "{name}");
+            assert_eq!(c.rename(&root, name, &own, "stolen"), access, "{name}");
+            assert_eq!(c.rename(&own, "f", &root, name), access, "{name}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use super::answer::Document;
 use super::form::Form;
 use super::keys::time;
 use super::{ACCOUNT, about_key, shown, wrong};
-use mw_world::{Bounds, Principal, Role, Store, Temporary};
+use mw_world::{Bounds, Grant, Principal, Role, Store, Temporary};
 use s3s::S3Result;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub(super) fn federation_token(store: &Arc<Store>, who: &Principal, form: &Form)
     need_offered(form)?;
     let bounds = Bounds {
         name: form.need("Name")?.to_owned(),
-        role: None,
+        grants: Vec::new(),
         policy: form.get("Policy").map(str::to_owned),
         ttl: life(form, 43_200, 129_600)?,
     };
@@ -91,7 +91,7 @@ pub(super) fn assume_role(store: &Arc<Store>, who: &Principal, form: &Form) -> S
     let role: Role = role.parse().map_err(|_| unknown())?;
     let bounds = Bounds {
         name: form.need("RoleSessionName")?.to_owned(),
-        role: Some((world.to_owned(), role)),
+        grants: vec![Grant::new(world, role)],
         policy: form.get("Policy").map(str::to_owned),
         ttl: life(form, 3_600, 43_200)?,
     };

@@ -1,12 +1,13 @@
-//! A bundle: many objects of one instant in one answer, a tar archive that is made as it is sent.
+//! A bundle: many objects of one instant in one answer, a tar archive that is made, and compressed where that is asked for, as it is sent.
 //!
 //! Which keys there are is known before the first byte, so that the headers tell the truth; a failure after that breaks the connection, and
 //! no client takes a part for the whole.
 
+use super::pack::{Compression, packed};
 use super::tar;
 use super::{Call, document};
 use crate::body::{PIECE, read};
-use crate::errors::{About, error, missing, of};
+use crate::errors::{About, error, of};
 use crate::names::{key_of, text_of};
 use crate::vendor::{self, argument};
 use crate::verbs::Verbs;
@@ -17,19 +18,20 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use mw_model::ErrorKind;
 use mw_world::{At, Object, Session};
 use s3s::dto::StreamingBlob;
-use s3s::{Body, S3ErrorCode, S3Response, S3Result};
+use s3s::{Body, S3Error, S3ErrorCode, S3Response, S3Result};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The most keys of one bundle.
 const KEYS_MAX: usize = 5000;
-/// The name under which a bundle tells what is missing.
+/// The name under which a bundle tells what is not in it.
 const ERRORS: &[u8] = b"__bundle_errors.json";
 
 /// What goes into a bundle.
 struct Plan {
     objects: Vec<Arc<Object>>,
-    missing: Vec<Bytes>,
+    /// What is not in it, each with its reason.
+    skipped: Vec<(Bytes, S3Error)>,
 }
 
 /// Something to send.
@@ -49,7 +51,11 @@ pub(super) async fn bundle(verbs: &Verbs, call: Call) -> S3Result<S3Response<Bod
         )),
     };
     said(vendor::BUNDLE_FORMAT, &["tar"])?;
-    said(vendor::BUNDLE_COMPRESSION, &["none"])?;
+    let compression = match said(vendor::BUNDLE_COMPRESSION, &["none", "gzip", "zstd"])?.as_str() {
+        "gzip" => Some(Compression::Gzip),
+        "zstd" => Some(Compression::Zstd),
+        _ => None,
+    };
     let strict = said(vendor::BUNDLE_ON_ERROR, &["skip", "fail"])? == "fail";
     let keys = keys(&document(&call.body)?)?;
     let at = vendor::version(&call.asked.headers, vendor::VERSION)?;
@@ -64,7 +70,7 @@ pub(super) async fn bundle(verbs: &Verbs, call: Call) -> S3Result<S3Response<Bod
             plan(&session, keys, strict)
         })
         .await?;
-    Ok(answer(verbs, plan))
+    answer(verbs, plan, compression)
 }
 
 fn keys(ask: &Value) -> S3Result<Vec<Bytes>> {
@@ -79,22 +85,24 @@ fn keys(ask: &Value) -> S3Result<Vec<Bytes>> {
 }
 
 fn plan(session: &Session, keys: Vec<Bytes>, strict: bool) -> S3Result<Plan> {
-    let mut plan = Plan { objects: Vec::new(), missing: Vec::new() };
+    let mut plan = Plan { objects: Vec::new(), skipped: Vec::new() };
     for key in keys {
         match session.get(&key) {
             Ok(object) => plan.objects.push(Arc::new(object)),
-            Err(e) if e.kind() == ErrorKind::NotFound && !strict => plan.missing.push(key),
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::Denied) && !strict => {
+                plan.skipped.push((key, of(&e, About::Key)));
+            }
             Err(e) => return Err(of(&e, About::Key)),
         }
     }
     Ok(plan)
 }
 
-fn answer(verbs: &Verbs, plan: Plan) -> S3Response<Body> {
+fn answer(verbs: &Verbs, plan: Plan, compression: Option<Compression>) -> S3Result<S3Response<Body>> {
     let figures = [
         ("x-tigris-bundle-count", plan.objects.len() as u64),
         ("x-tigris-bundle-bytes", plan.objects.iter().map(|object| object.info.size).sum()),
-        ("x-tigris-bundle-skipped", plan.missing.len() as u64),
+        ("x-tigris-bundle-skipped", plan.skipped.len() as u64),
     ];
     let pool = verbs.pool.clone();
     let pieces = stream::iter(steps(plan))
@@ -109,19 +117,21 @@ fn answer(verbs: &Verbs, plan: Plan) -> S3Response<Body> {
             })
         })
         .map(|read| read.map_err(std::io::Error::other)?.map_err(std::io::Error::other));
-    let mut answer = S3Response {
-        status: Some(StatusCode::OK),
-        ..S3Response::new(Body::from(StreamingBlob::wrap(pieces.into_stream())))
+    let (body, kind) = match compression {
+        None => (StreamingBlob::wrap(pieces.into_stream()), "application/x-tar"),
+        Some(how) => (StreamingBlob::wrap(packed(verbs.pool.clone(), pieces, how)?), how.media_type()),
     };
-    answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-tar"));
+    let mut answer = S3Response { status: Some(StatusCode::OK), ..S3Response::new(Body::from(body)) };
+    // A type and no Content-Encoding: the file is compressed, not the way to it.
+    answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     for (name, figure) in figures {
         answer.headers.insert(name, HeaderValue::from(figure));
     }
-    answer
+    Ok(answer)
 }
 
 fn steps(plan: Plan) -> impl Iterator<Item = Step> + Send + Sync + 'static {
-    let told = (!plan.missing.is_empty()).then(|| Bytes::from(errors(&plan.missing)));
+    let told = (!plan.skipped.is_empty()).then(|| Bytes::from(errors(&plan.skipped)));
     plan.objects.into_iter().flat_map(of_object).chain(told.map(Step::Bytes)).chain([Step::Bytes(tar::end().into())])
 }
 
@@ -141,11 +151,10 @@ fn of_object(object: Arc<Object>) -> impl Iterator<Item = Step> {
     })
 }
 
-/// The entry that tells what is missing.
-fn errors(keys: &[Bytes]) -> Vec<u8> {
-    let why = missing(About::Key);
-    let told = |key: &Bytes| json!({ "key": text_of(key), "error": why.code().as_str(), "message": why.message() });
-    let text = Value::Array(keys.iter().map(told).collect()).to_string();
+/// The entry that tells what is not in the bundle, and why.
+fn errors(skipped: &[(Bytes, S3Error)]) -> Vec<u8> {
+    let told = |(key, why): &(Bytes, S3Error)| json!({ "key": text_of(key), "error": why.code().as_str(), "message": why.message() });
+    let text = Value::Array(skipped.iter().map(told).collect()).to_string();
     let mut entry = tar::header(ERRORS, text.len() as u64, 0);
     entry.extend_from_slice(text.as_bytes());
     entry.resize(entry.len() + tar::padding(text.len() as u64), 0);

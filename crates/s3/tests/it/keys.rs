@@ -38,6 +38,7 @@ const KEYS: [&str; 30] = [
     "\u{fffe}",
 ];
 
+/// C21: control characters, CR, both normal forms and both cases are keys of their own, and come back byte by byte through every verb.
 #[test]
 fn every_key_goes_in_and_comes_out_by_every_verb() {
     let house = House::with_base();
@@ -163,6 +164,7 @@ fn what_a_mount_writes_is_read_here_at_once() {
     assert_eq!(new.header("x-amz-checksum-crc64nvme"), None, "a checksum of what was there before is not answered");
 }
 
+/// C14: a copy source is decoded once, in every form in which clients send it, and `+` stays `+`.
 #[test]
 fn a_copy_source_is_decoded_once() {
     let house = House::with_base();
@@ -184,4 +186,24 @@ fn a_copy_source_is_decoded_once() {
         house.root.ask(&Ask::new("PUT", "/base/to").header("x-amz-copy-source", source)).ok();
         assert_eq!(house.root.get("/base/to").ok().text(), key, "{source}");
     }
+}
+
+/// `Last-Modified` is when the content changed, whatever a mount does to times and names.
+#[test]
+fn last_modified_does_not_move_with_times_and_names() {
+    let house = House::with_base();
+    house.root.put("/base/a", "x").ok();
+    let session = house.store.session(&house.root_principal(), "base").unwrap();
+    let modified = |key: &str| house.root.get(&format!("/base/{key}")).ok().header("last-modified").unwrap().to_owned();
+    let before = modified("a");
+    let ino = session.resolve(b"a").unwrap().ino;
+    let old = mw_world::SetTime::At(86_400_000_000_001);
+    session.set_attr(ino, &mw_world::SetAttr { mtime: Some(old), atime: Some(old), ..Default::default() }).unwrap();
+    assert_eq!(modified("a"), before);
+    session.rename(Ino::ROOT, b"a", Ino::ROOT, b"b", mw_world::RenameFlag::Replace).unwrap();
+    assert_eq!(modified("b"), before);
+    assert_eq!(session.attr(ino).unwrap().mtime, 86_400_000_000_001, "a mount shows what was set");
+    mw_env::Env::real().sleep(std::time::Duration::from_millis(1_100));
+    session.write(ino, mw_world::WriteAt::End, b"y").unwrap();
+    assert_ne!(modified("b"), before);
 }

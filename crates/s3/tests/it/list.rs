@@ -88,6 +88,8 @@ fn walk(client: &Client, v2: bool, size: usize, prefix: &str, delimiter: &str, a
     }
 }
 
+/// C01: keys come in the byte order of the whole key at every page size, by both versions of the listing, also from a start that is no key.
+/// (On a fork: `world/objects/listing`.)
 #[test]
 fn every_page_size_gives_byte_order() {
     let (house, keys) = house();
@@ -110,6 +112,7 @@ fn every_page_size_gives_byte_order() {
     }
 }
 
+/// C03: nothing is asked for and nothing more is promised; a listing goes on behind a rolled-up prefix.
 #[test]
 fn edges() {
     let (house, _) = house();
@@ -135,6 +138,7 @@ fn edges() {
     assert!(house.root.get("/base?list-type=2&max-keys=1").ok().tags("Owner").is_empty());
 }
 
+/// C03: keys and rolled-up prefixes are one stream, counted together, each once, however many keys a prefix hides.
 #[test]
 fn many_keys_under_one_prefix_count_once() {
     let house = House::with_base();

@@ -87,6 +87,7 @@ fn parts_become_one_object() {
     assert_eq!(house.root.get("/base/m").ok().text(), "another");
 }
 
+/// C15: CRC64NVME is of the whole object, the CRC32s may be either, the SHAs are composite; a wrong one makes no object.
 #[test]
 fn checksums_of_the_whole() {
     let house = House::with_base();

@@ -56,6 +56,7 @@ fn buckets_say_what_clients_ask() {
     assert_eq!(house.root.get("/base?lifecycle=").status, 501);
 }
 
+/// C24: every edge of a range, of an object with bytes and of an empty one, by GET and HEAD.
 #[test]
 fn ranges() {
     let house = House::with_base();
@@ -109,6 +110,7 @@ fn ranges() {
     }
 }
 
+/// C24: a range under a condition, beside the other conditions.
 #[test]
 fn conditional_reads() {
     let house = House::with_base();
@@ -170,6 +172,7 @@ fn concurrent_creation_has_one_winner() {
     assert!(statuses.iter().all(|s| [200, 409, 412].contains(s)), "{statuses:?}");
 }
 
+/// C19: what is noted with an object comes back as it was. (What other doors change of it: `world/objects/content`.)
 #[test]
 fn headers_and_metadata_come_back() {
     let house = House::with_base();
@@ -298,6 +301,7 @@ fn copies() {
     assert_eq!(house.root.get("/base/x").status, 404);
 }
 
+/// C22: a bulk delete needs no Content-MD5 and heeds a wrong one; absent keys count as deleted, each key has its own outcome, a thousand at most.
 #[test]
 fn bulk_deletes() {
     let house = House::with_base();
@@ -348,6 +352,7 @@ fn tags_and_attributes() {
     assert!(answer.tag("ChecksumCRC64NVME").len() > 4 && answer.tag("ETag").contains(&md5(b"12345")));
 }
 
+/// C08: a body that ends early, however it is sent, leaves the object that was there, and nothing else.
 #[test]
 fn cut_bodies_never_become_objects() {
     let house = House::with_base();

@@ -31,6 +31,7 @@ fn old(house: &House) {
     assert_eq!(house.root.get("/base/t").ok().text(), "old");
 }
 
+/// C07: the trailer is read and its checksum verified, the declared length is enforced, and no framing is stored.
 #[test]
 fn unsigned_chunks_with_a_trailer() {
     let house = house();
@@ -127,6 +128,7 @@ fn signed_chunks() {
     old(&house);
 }
 
+/// C07: the same where chunks and trailer are signed.
 #[test]
 fn signed_chunks_with_a_signed_trailer() {
     let house = house();

@@ -512,8 +512,9 @@ fn a_bundle_is_a_tar_of_one_instant() {
     assert_eq!(untar(&root.ask(&ask(&["a"]).header("x-tigris-snapshot-version", &version)).ok().body, "a"), b"A");
     let strict = root.ask(&ask(&["a", "none"]).header("x-tigris-bundle-on-error", "fail"));
     assert_eq!((strict.status, &document(&strict)["Code"]), (404, &"NoSuchKey".into()));
-    let packed = root.ask(&ask(&["a"]).header("x-tigris-bundle-compression", "zstd"));
-    assert_eq!(packed.status, 501);
+    for (name, value) in [("compression", "lz4"), ("compression", "GZIP"), ("format", "zip"), ("on-error", "stop")] {
+        assert_eq!(root.ask(&ask(&["a"]).header(&format!("x-tigris-bundle-{name}"), value)).status, 501, "{value}");
+    }
     let many: Vec<String> = (0..5001).map(|n| n.to_string()).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     for body in [
@@ -524,6 +525,57 @@ fn a_bundle_is_a_tar_of_one_instant() {
     ] {
         assert_eq!(root.ask(&body).status, 400);
     }
+}
+
+/// Compressed, a bundle is the same archive, whole pieces or not, and its type says what it is.
+#[test]
+fn a_bundle_is_compressed_as_asked() {
+    let house = House::with_base();
+    let root = &house.root;
+    // Over a piece, and neither all alike nor all noise.
+    let big: Vec<u8> = (0..3_000_017u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 61) as u8).collect();
+    root.put("/base/big", big.clone()).ok();
+    root.put("/base/empty", "").ok();
+    let keys = serde_json::json!({ "keys": ["big", "none", "empty"] }).to_string();
+    let ask = |how: &str| {
+        root.ask(&json("POST", "/base?bundle").body(keys.clone()).header("x-tigris-bundle-compression", how)).ok()
+    };
+    let plain = ask("none").body;
+    let gzip = ask("gzip");
+    assert_eq!(gzip.header("content-type"), Some("application/gzip"));
+    let mut back = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*gzip.body), &mut back).unwrap();
+    assert!(back == plain && gzip.body.len() < plain.len() / 2, "{} of {}", gzip.body.len(), plain.len());
+    let zstd = ask("zstd");
+    assert_eq!(zstd.header("content-type"), Some("application/zstd"));
+    assert!(zstd::decode_all(&*zstd.body).unwrap() == plain && zstd.body.len() < plain.len() / 2);
+    for answer in [&gzip, &zstd] {
+        assert_eq!(answer.header("content-encoding"), None, "a client must not unpack it on the way");
+        assert_eq!(answer.header("x-tigris-bundle-bytes"), Some("3000017"));
+        assert_eq!(answer.header("x-tigris-bundle-skipped"), Some("1"));
+    }
+}
+
+/// What a key may not read is told apart in the bundle, the same whether it is there or not; or it ends the whole, when that was asked.
+#[test]
+fn a_bundle_tells_what_a_key_may_not_read() {
+    let house = House::with_base();
+    for key in ["mine/a", "theirs/a"] {
+        house.root.put(&path("base", key), "x").ok();
+    }
+    let grant = mw_world::Grant { prefix: "mine/".into(), ..mw_world::Grant::new("base", Role::Reader) };
+    let request = mw_world::KeyRequest { name: "k".into(), grants: vec![grant], ..Default::default() };
+    let secret = house.store.create_key(&house.root_principal(), &request).unwrap();
+    let client = Client { addr: house.root.addr, id: secret.id, secret: secret.secret };
+    let ask = |keys: &[&str]| json("POST", "/base?bundle").body(serde_json::json!({ "keys": keys }).to_string());
+    let answer = client.ask(&ask(&["mine/a", "mine/none", "theirs/a", "theirs/none"])).ok();
+    assert_eq!(untar(&answer.body, "mine/a"), b"x");
+    let told: serde_json::Value = serde_json::from_slice(&untar(&answer.body, "__bundle_errors.json")).unwrap();
+    let told: Vec<_> = told.as_array().unwrap().iter().map(|t| (t["key"].as_str(), t["error"].as_str())).collect();
+    let expected = [("mine/none", "NoSuchKey"), ("theirs/a", "AccessDenied"), ("theirs/none", "AccessDenied")];
+    assert_eq!(told, expected.map(|(key, error)| (Some(key), Some(error))));
+    let fail = |key: &str| client.ask(&ask(&["mine/a", key]).header("x-tigris-bundle-on-error", "fail")).status;
+    assert_eq!((fail("theirs/a"), fail("theirs/none"), fail("mine/none")), (403, 403, 404));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod forms;
 #[path = "../it/house.rs"]
 mod house;
 mod iam;
+mod lifetime;
 mod matrix;
 mod mutants;
 mod narrow;

@@ -1,11 +1,12 @@
 //! Every way to authenticate × every operation × (own world, another's, one that is not there): the last two give one identical refusal, and
-//! the first is never refused for want of rights.
+//! the first is never refused for want of rights. And for a key that is bound to a prefix × (a key under it, one that is not there, one
+//! elsewhere, one that is not there either): the last two give one identical refusal.
 
 use crate::calls::{aws, credentials, encode};
 use crate::client::{Answer, Ask, Client, UNSIGNED};
 use crate::house::House;
-use crate::operations::operations;
-use mw_world::Role;
+use crate::operations::{operations, operations_on};
+use mw_world::{Grant, KeyRequest, Role};
 
 /// A way to authenticate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +51,7 @@ impl Caller {
             ask
         };
         // The CRC32 of "x", in base64.
-        let sum = "x-amz-checksum-crc32:jNwbgw==";
+        let sum = "x-amz-checksum-crc32:jNwWgw==";
         Some(match way {
             Way::Header => self.lasting.ask(ask),
             Way::UnsignedPayload => self.lasting.ask(&ask.clone().sha(UNSIGNED)),
@@ -145,6 +146,93 @@ fn ones_own_world_is_open_however_it_is_asked_for() {
             );
             // The next operation finds what this one may have deleted.
             house.root.put("/own/k", "secret").ok();
+        }
+    }
+}
+
+/// Callers that reach what is under `docs/` in their own world alone: by a grant, and, temporary, by the policy of a call.
+fn bound_to_a_prefix() -> (House, Caller) {
+    let house = House::new();
+    house.root.put("/own", "").ok();
+    for key in ["docs/k", "top", "other/top"] {
+        house.root.put(&format!("/own/{key}"), "secret").ok();
+    }
+    let grant = Grant { prefix: "docs/".into(), ..Grant::new("own", Role::Admin) };
+    let request = KeyRequest { name: "narrow".into(), grants: vec![grant], ..KeyRequest::default() };
+    let secret = house.store.create_key(&house.root_principal(), &request).unwrap();
+    let lasting = Client { addr: house.root.addr, id: secret.id, secret: secret.secret };
+    let policy = encode(
+        r#"{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"s3:*","Resource":"arn:aws:s3:::own/docs/*"}}"#,
+    );
+    let given = house.root.ask(&aws(&format!("Action=GetFederationToken&Name=agent&Policy={policy}")));
+    let temporary = credentials(&house, &given.ok());
+    (house, Caller { lasting, temporary })
+}
+
+/// The operations that are about a key, in a path, a body or a header.
+fn about_key(key: &str) -> Vec<Ask> {
+    let all = operations_on("own", key, "own/docs");
+    let nobody = operations_on("own", "nobody-is-called-so", "own/docs");
+    let same = |a: &Ask, b: &Ask| (&a.path, &a.query, &a.headers, &a.body) == (&b.path, &b.query, &b.headers, &b.body);
+    all.into_iter().zip(nobody).filter(|(a, b)| !same(a, b)).map(|(ask, _)| ask).collect()
+}
+
+#[test]
+fn outside_its_prefix_a_key_does_not_learn_what_is_there() {
+    let (house, caller) = bound_to_a_prefix();
+    let mut sent = 0;
+    for (there, absent) in
+        [("top", "nil"), ("other/top", "other/nil"), ("other/top", "elsew/top"), ("other/", "elsew/")]
+    {
+        for way in WAYS {
+            for (ask, missing) in about_key(there).iter().zip(&about_key(absent)) {
+                let Some(answer) = caller.send(way, ask) else { continue };
+                let told = |key: &str, answer: Answer| {
+                    let (status, headers, text) = seen(answer);
+                    (status, headers, text.replace(key, "KEY"))
+                };
+                let answer = told(there, answer);
+                let name = format!("{way:?} {} {} {:?}", ask.method, ask.path, ask.query);
+                // Of many keys each is answered for itself. An instant that the world never had, and an upload of its own that it never
+                // began, are refused before the key is looked at.
+                let bulk = ask.body.starts_with(b"<Delete>");
+                let earlier = ["NoSuchVersion", "NoSuchUpload"].iter().any(|code| answer.2.contains(code));
+                assert_eq!(
+                    answer.0,
+                    if bulk {
+                        200
+                    } else if earlier {
+                        404
+                    } else {
+                        403
+                    },
+                    "{name}: {}",
+                    answer.2
+                );
+                assert!(ask.method == "HEAD" || earlier || answer.2.contains("AccessDenied"), "{name}: {}", answer.2);
+                assert_eq!(answer, told(absent, caller.send(way, missing).unwrap()), "{name}");
+                sent += 1;
+            }
+        }
+    }
+    assert!(sent > 400, "{sent}");
+    for key in ["top", "other/top"] {
+        assert_eq!(house.root.get(&format!("/own/{key}")).ok().body, b"secret");
+    }
+}
+
+#[test]
+fn under_its_prefix_a_key_learns_what_is_there() {
+    for way in WAYS {
+        let (house, caller) = bound_to_a_prefix();
+        for key in ["docs/k", "docs/nil"] {
+            for ask in about_key(key) {
+                let Some(answer) = caller.send(way, &ask) else { continue };
+                let name = format!("{way:?} {} {} {:?}", ask.method, ask.path, ask.query);
+                assert_ne!(answer.status, 403, "{name}: {}", answer.text());
+                house.root.put("/own/docs/k", "secret").ok();
+                house.root.delete("/own/docs/nil").ok();
+            }
         }
     }
 }

@@ -180,3 +180,114 @@ fn a_fork_by_right_does_not_outlive_its_base() {
         key(&house, KeyRequest { grants: vec![Grant::new("run", Role::Editor)], forks: 1, ..KeyRequest::default() });
     assert_eq!(house.store.fork(&who, "run", "run-2", &Default::default()).unwrap().expires, end);
 }
+
+/// A verb of a mount or a control plane on a path.
+type Verb = (&'static str, fn(&mw_world::Session, &mw_world::Session, &str) -> Result<(), mw_world::Error>);
+
+/// Every verb that takes a name or a path: the session that is asked, one that sees all (for inodes), and the path.
+const BY_PATH: &[Verb] = &[
+    ("resolve", |s, _, p| s.resolve(p.as_bytes()).map(drop)),
+    ("resolve with a slash", |s, _, p| s.resolve(format!("{p}/").as_bytes()).map(drop)),
+    ("resolve below", |s, _, p| s.resolve(format!("{p}/below").as_bytes()).map(drop)),
+    ("lookup", |s, all, p| s.lookup(parent(all, p)?, name(p)).map(drop)),
+    ("make", |s, all, p| {
+        let make =
+            Make { kind: mw_model::FileType::File, mode: 0o644, uid: 0, gid: 0, rdev: 0, target: Default::default() };
+        s.make(parent(all, p)?, name(p), &make).map(drop)
+    }),
+    ("unlink", |s, all, p| s.unlink(parent(all, p)?, name(p))),
+    ("rmdir", |s, all, p| s.rmdir(parent(all, p)?, name(p))),
+    ("rename from", |s, all, p| {
+        s.rename(parent(all, p)?, name(p), all.resolve(b"docs")?.ino, b"stolen", mw_world::RenameFlag::Replace)
+    }),
+    ("rename to", |s, all, p| {
+        s.rename(all.resolve(b"docs")?.ino, b"a", parent(all, p)?, name(p), mw_world::RenameFlag::NoReplace)
+    }),
+    ("exchange", |s, all, p| {
+        s.rename(all.resolve(b"docs")?.ino, b"a", parent(all, p)?, name(p), mw_world::RenameFlag::Exchange)
+    }),
+    ("link to", |s, all, p| s.link(all.resolve(b"docs/a")?.ino, parent(all, p)?, name(p)).map(drop)),
+    ("get", |s, _, p| s.get(p.as_bytes()).map(drop)),
+    ("head", |s, _, p| s.head(p.as_bytes()).map(drop)),
+    ("delete", |s, _, p| s.delete(p.as_bytes(), &Default::default()).map(drop)),
+    ("copy from", |s, _, p| s.copy(s, p.as_bytes(), b"docs/copied", &Default::default()).map(drop)),
+    ("copy to", |s, _, p| s.copy(s, b"docs/a", p.as_bytes(), &Default::default()).map(drop)),
+    ("rename the object", |s, _, p| s.rename_object(p.as_bytes(), b"docs/moved", &Default::default()).map(drop)),
+    ("tags", |s, _, p| s.set_tags(p.as_bytes(), Vec::new())),
+    ("marker", |s, _, p| s.marker(p.as_bytes()).map(drop)),
+    ("restore", |s, _, p| {
+        let then = s.info()?.version;
+        s.restore(mw_world::At::Version(then), p.as_bytes()).map(drop)
+    }),
+    ("list", |s, _, p| {
+        let prefix = format!("{p}/").into_bytes().into();
+        s.list(&mw_world::ListRequest { prefix, delimiter: None, after: Default::default(), limit: 10 }).map(drop)
+    }),
+];
+
+fn name(path: &str) -> &[u8] {
+    path.rsplit('/').next().unwrap().as_bytes()
+}
+
+fn parent(all: &mw_world::Session, path: &str) -> Result<Ino, mw_world::Error> {
+    Ok(all.resolve(path.rsplit_once('/').map_or("", |(dir, _)| dir).as_bytes())?.ino)
+}
+
+/// By any verb of any door: doors have no other way to a world than these.
+#[test]
+fn outside_its_prefix_no_verb_tells_what_is_there() {
+    let house = house();
+    let (_, who) = narrowed(&house, Role::Admin, "", "docs/");
+    let whole = house.store.session(&house.root_principal(), "own").unwrap();
+    let temporary = {
+        let policy = r#"{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"s3:*","Resource":"arn:aws:s3:::own/docs/*"}}"#;
+        let bounds = mw_world::Bounds {
+            name: "agent".into(),
+            policy: Some(policy.into()),
+            ttl: std::time::Duration::from_secs(100),
+            ..Default::default()
+        };
+        let made = house.store.create_temporary(&house.root_principal(), &bounds).unwrap();
+        house.store.principal(&made.secret.id).unwrap()
+    };
+    for who in [who, temporary] {
+        let session = house.store.session(&who, "own").unwrap();
+        for (what, verb) in BY_PATH {
+            // A file, a directory, one beside another, and what is not there; names of one length.
+            for (there, absent) in
+                [("top", "nil"), ("docs-2", "docs-3"), ("docs-2/c", "docs-2/x"), ("docs-2/c", "docs-3/c")]
+            {
+                // By inode a directory that is not there cannot even be named.
+                if absent == "docs-3/c" && parent(&whole, absent).is_err() && verb_is_by_inode(what) {
+                    continue;
+                }
+                let told = |path: &str| {
+                    let error = verb(&session, &whole, path).expect_err(&format!("{what} {path}"));
+                    (error.kind(), error.to_string().replace(path, "PATH"))
+                };
+                assert_eq!(told(there), told(absent), "{what} {there} {absent}");
+                assert_eq!(told(there).0, ErrorKind::Denied, "{what} {there}");
+            }
+        }
+    }
+    assert_eq!(house.root.get("/own/top").ok().body, b"top");
+}
+
+fn verb_is_by_inode(what: &str) -> bool {
+    ["lookup", "make", "unlink", "rmdir", "rename from", "rename to", "exchange", "link to"].contains(&what)
+}
+
+/// The way to its prefix is open, also while nothing is there yet; what lies in the way and is not its own is not shown.
+#[test]
+fn the_way_to_a_prefix_is_open_and_shows_nothing_else() {
+    let house = house();
+    let (_, who) = narrowed(&house, Role::Editor, "", "new/place/");
+    let session = house.store.session(&who, "own").unwrap();
+    assert_eq!(session.resolve(b"new").unwrap_err().kind(), ErrorKind::NotFound);
+    house.root.put("/own/new", "a file in the way").ok();
+    assert_eq!(session.resolve(b"new").unwrap_err().kind(), ErrorKind::NotFound, "as if it were not there");
+    assert_eq!(session.lookup(Ino::ROOT, b"new").unwrap_err().kind(), ErrorKind::NotFound);
+    house.root.put("/own/new/place/a", "x").ok();
+    assert_eq!(session.resolve(b"new/place/a").unwrap().size, 1);
+    assert_eq!(session.resolve(b"new/plac").unwrap_err().kind(), ErrorKind::Denied);
+}

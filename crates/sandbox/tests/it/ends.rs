@@ -31,6 +31,7 @@ fn nothing_lives(mark: &str, dir: &std::path::Path) {
     assert!(fs::metadata(dir.join("late")).unwrap().len() > 0, "nobody ever wrote");
 }
 
+/// C26: at the deadline everything of the run ends, with it what left the shell, its session and its group; nothing writes afterwards.
 #[test]
 fn the_deadline_takes_everything() {
     if !possible() {

@@ -7,6 +7,7 @@ use mw_segments::{Local, Segments};
 use mw_sim::SimDisk;
 use std::sync::Arc;
 
+/// C20: a full disk is an error at once, and what was there stays whole.
 #[test]
 fn a_full_disk_refuses_and_keeps() {
     let disk = SimDisk::new(1);

@@ -60,9 +60,12 @@ impl Session {
         if name.len() > MAX_NAME {
             need_name(name)?;
         }
-        let (_, entry) =
-            if mountable(name) { find(&view, parent, name)? } else { None }.ok_or_else(|| missing(name))?;
-        self.may_see(entry.ino)?;
+        let sight = self.sight_in(parent, name)?;
+        let found = if mountable(name) { find(&view, parent, name)? } else { None };
+        let (raw, entry) = found.ok_or_else(|| missing(name))?;
+        if !sight.shows(self, name, &raw, entry.kind) {
+            return Err(missing(name));
+        }
         Ok(view.inode(entry.ino)?.attr(entry.ino))
     }
 
@@ -72,8 +75,12 @@ impl Session {
     /// `NotFound`; `NotDirectory` when a part on the way is something else.
     pub fn resolve(&self, path: &[u8]) -> Result<Attr> {
         let view = self.view();
-        let ino = resolve(&view, path)?.ok_or_else(|| missing(path))?;
-        self.may_see(ino)?;
+        let (above, last) = path.split_at(path.iter().rposition(|b| *b == b'/').map_or(0, |at| at + 1));
+        let sight = self.sight(above, last)?;
+        let (raw, ino, kind) = resolve_raw(&view, path)?.ok_or_else(|| missing(path))?;
+        if !sight.shows(self, last, &raw, kind) {
+            return Err(missing(path));
+        }
         Ok(view.inode(ino)?.attr(ino))
     }
 
@@ -89,6 +96,11 @@ impl Session {
 
 /// Returns the inode at a path, if there is one.
 pub(crate) fn resolve(view: &View, path: &[u8]) -> Result<Option<Ino>> {
+    Ok(resolve_raw(view, path)?.map(|(_, ino, _)| ino))
+}
+
+/// Returns what is at a path, if there is anything: its raw name (empty: the path is a directory's), its inode and kind.
+fn resolve_raw(view: &View, path: &[u8]) -> Result<Option<(Bytes, Ino, FileType)>> {
     let (dirs, last) = split_key(path);
     let mut at = Ino::ROOT;
     for dir in dirs {
@@ -98,7 +110,7 @@ pub(crate) fn resolve(view: &View, path: &[u8]) -> Result<Option<Ino>> {
         }
     }
     if last.is_empty() {
-        return Ok(Some(at));
+        return Ok(Some((Bytes::new(), at, FileType::Directory)));
     }
-    Ok(find(view, at, &last)?.map(|(_, entry)| entry.ino))
+    Ok(find(view, at, &last)?.map(|(raw, entry)| (raw, entry.ino, entry.kind)))
 }

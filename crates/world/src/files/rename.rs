@@ -68,15 +68,16 @@ impl Session {
 impl Session {
     /// A directory takes with it what no single key says, so that all of the world is asked about.
     fn may_rename(&self, parent: Ino, name: &[u8], to: Ino, new_name: &[u8], flag: RenameFlag) -> Result<Permit> {
+        self.may_entry(Action::GetObject, parent, name)?;
+        self.may_entry(Action::DeleteObject, parent, name)?;
+        let permit = self.may_entry(Action::PutObject, to, new_name)?;
         if self.is_limited() {
             let found = find(&self.view(), parent, name)?;
             if flag == RenameFlag::Exchange || found.is_some_and(|(_, entry)| entry.kind == FileType::Directory) {
                 self.need_writable()?;
             }
         }
-        self.may_entry(Action::GetObject, parent, name)?;
-        self.may_entry(Action::DeleteObject, parent, name)?;
-        self.may_entry(Action::PutObject, to, new_name)
+        Ok(permit)
     }
 }
 

@@ -40,6 +40,7 @@ fn counted(rig: &Rig, w: &Session) {
     clean(&rig.store);
 }
 
+/// C20: what does not fit is refused before anything of it is there, through S3 and files alike.
 #[test]
 fn bytes_are_bounded_through_s3_and_files() {
     let rig = Rig::new();
