@@ -241,6 +241,8 @@ impl Store {
         let open: Vec<_> = self.open.lock().values().cloned().collect();
         let busy = |world: &Arc<World>| world.staging.load(Ordering::SeqCst) > 0;
         let busy: HashSet<Owner> = open.iter().filter(|world| busy(world)).map(|world| world.owner).collect();
+        // A call may count as ended while its plan is being committed, which it does under the head's lock.
+        open.iter().for_each(|world| drop(world.head.lock()));
         let mut claims = self.claims_now()?;
         claims.retain(|claim| before.get(&claim.segment) == Some(&claim.owner) && !busy.contains(&claim.owner));
         Ok(claims)
