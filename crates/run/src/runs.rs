@@ -52,18 +52,22 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Changes the record, writes it down, and tells the watchers.
+    /// Changes the record, writes it down, and tells the watchers when that moved the run or the attempt on.
     pub(crate) fn advance(&self, journal: &Journal, attempt: Option<u32>, change: impl FnOnce(&mut Run)) -> Result<()> {
-        let state = {
+        let state_of = |run: &Run| match attempt {
+            Some(n) => run.attempts[n as usize - 1].state,
+            None => run.state,
+        };
+        let (before, state) = {
             let mut run = self.run.lock();
+            let before = state_of(&run);
             change(&mut run);
             journal.save(&run)?;
-            match attempt {
-                Some(n) => run.attempts[n as usize - 1].state,
-                None => run.state,
-            }
+            (before, state_of(&run))
         };
-        self.events.push(Event::State { attempt, state });
+        if state != before {
+            self.events.push(Event::State { attempt, state });
+        }
         Ok(())
     }
 

@@ -214,7 +214,7 @@ impl Session {
                 return Err(Error::new(
                     ErrorKind::NotEmpty,
                     format!(
-                        "world {} is not empty; delete its objects and their versions first, or force it",
+                        "world {} is not empty; delete its objects and their versions first, or force it with `mw world delete --force`",
                         self.name
                     ),
                 ));
