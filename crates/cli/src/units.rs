@@ -73,6 +73,19 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
+/// Formats a number of seconds as [`duration`] reads it: 7d, 1h30m.
+pub fn span(seconds: u64) -> String {
+    let mut rest = seconds;
+    let mut text = String::new();
+    for (unit, name) in [(86_400, 'd'), (3_600, 'h'), (60, 'm'), (1, 's')] {
+        if rest / unit > 0 {
+            text.push_str(&format!("{}{name}", rest / unit));
+        }
+        rest %= unit;
+    }
+    if text.is_empty() { "0s".to_owned() } else { text }
+}
+
 /// Shortens an RFC 3339 time for a table: to the second.
 pub fn time(rfc3339: &str) -> String {
     rfc3339.get(..19).unwrap_or(rfc3339).replace('T', " ")

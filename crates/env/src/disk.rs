@@ -25,6 +25,14 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Those of the operating system.
     fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Returns the bytes that the disk has left for us, where that is known.
+    ///
+    /// # Errors
+    /// Those of the operating system.
+    fn room(&self) -> io::Result<Option<u64>> {
+        Ok(None)
+    }
 }
 
 /// One open file. All methods may be called from many threads at once.

@@ -58,6 +58,11 @@ impl Disk for LocalDisk {
         fs::remove_file(self.dir.join(name))?;
         self.sync_dir()
     }
+
+    fn room(&self) -> io::Result<Option<u64>> {
+        let stat = rustix::fs::statvfs(&self.dir)?;
+        Ok(Some(stat.f_bavail.saturating_mul(stat.f_frsize)))
+    }
 }
 
 #[derive(Debug)]

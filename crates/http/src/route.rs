@@ -38,6 +38,8 @@ pub enum Verb {
     Usage { spot: Spot },
     Quota { world: String },
     SetQuota { world: String },
+    Retention { world: String },
+    SetRetention { world: String },
     Log { spot: Spot, path: Option<Bytes>, limit: usize, before: Option<u64> },
     Diff { from: Spot, to: Spot },
     Promote { fork: String },
@@ -254,6 +256,11 @@ fn of_world(method: &Method, world: &str, verb: &[&str], query: &mut Query) -> R
         ["quota"] => match *method {
             Method::GET => Ok(Some(Verb::Quota { world: name() })),
             Method::POST => Ok(Some(Verb::SetQuota { world: name() })),
+            _ => Err(wrong(method)),
+        },
+        ["retention"] => match *method {
+            Method::GET => Ok(Some(Verb::Retention { world: name() })),
+            Method::POST => Ok(Some(Verb::SetRetention { world: name() })),
             _ => Err(wrong(method)),
         },
         ["log"] => {

@@ -25,6 +25,8 @@ pub fn all() -> Value {
         Usage,
         NewQuota,
         QuotaReport,
+        NewRetention,
+        RetentionReport,
         Fsck,
         Swept,
         Status,

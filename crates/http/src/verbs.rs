@@ -81,6 +81,8 @@ pub(crate) fn run(inner: &Arc<Inner>, call: Call, document: &[u8]) -> Result<Rep
         Verb::Usage { spot } => worlds::usage(inner, who, &spot),
         Verb::Quota { world } => worlds::quota(inner, who, &world),
         Verb::SetQuota { world } => worlds::set_quota(inner, who, &world, &parse(document)?),
+        Verb::Retention { world } => worlds::retention(inner, who, &world),
+        Verb::SetRetention { world } => worlds::set_retention(inner, who, &world, &parse(document)?),
         Verb::Log { spot, path, limit, before } => change::log(inner, who, &spot, path, limit, before),
         Verb::Diff { from, to } => change::diff(inner, who, &from, &to),
         Verb::Promote { fork } => change::promote(inner, who, &fork, &parse(document)?),

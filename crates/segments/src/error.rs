@@ -104,7 +104,11 @@ impl fmt::Display for Error {
                 write!(f, "a blob of {len} bytes is over the limit of {}; cut it into pieces", crate::MAX_BLOB)
             }
             Self::NoSpace { need, .. } => {
-                write!(f, "the disk of the store has no room for {need} bytes; free some space and try again")
+                write!(
+                    f,
+                    "the disk of the store has no room for {need} bytes; make room on it, or drop worlds and snapshots, or keep \
+                     history for a shorter time (`mw world retention`), and run `mw gc`"
+                )
             }
             Self::Blob { blob, flaw } => write!(f, "blob {} at {}: {flaw}", blob.hash, blob.addr),
             Self::Claims { what } => write!(f, "the claims on segments are corrupt: {what}"),

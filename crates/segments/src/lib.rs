@@ -42,6 +42,8 @@ pub struct Usage {
     pub claimed: u64,
     /// In segments free for reuse.
     pub free: u64,
+    /// What the disk has left beyond that, where that is known.
+    pub room: Option<u64>,
 }
 
 /// A blob as it was found by walking a segment.

@@ -327,7 +327,8 @@ impl Segments for Local {
     }
 
     fn usage(&self) -> Usage {
-        self.space.lock().usage()
+        let usage = self.space.lock().usage();
+        Usage { room: self.disk.room().ok().flatten(), ..usage }
     }
 
     fn held(&self, segment: SegmentId) -> Result<u64> {

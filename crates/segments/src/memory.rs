@@ -216,7 +216,7 @@ impl Segments for Memory {
     }
 
     fn usage(&self) -> Usage {
-        Usage { claimed: self.state.lock().segments.keys().map(|id| id.size()).sum(), free: 0 }
+        Usage { claimed: self.state.lock().segments.keys().map(|id| id.size()).sum(), ..Usage::default() }
     }
 
     fn held(&self, segment: SegmentId) -> Result<u64> {

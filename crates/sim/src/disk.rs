@@ -310,6 +310,12 @@ impl Disk for SimDisk {
         }
         if power == Power::Cut { Err(power_cut()) } else { Ok(()) }
     }
+
+    fn room(&self) -> io::Result<Option<u64>> {
+        let state = self.0.lock();
+        state.powered()?;
+        Ok(state.capacity.map(|_| state.room()))
+    }
 }
 
 /// One open file of a [`SimDisk`].

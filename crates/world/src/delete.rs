@@ -121,7 +121,7 @@ impl Store {
         let (start, end) = layout::all_of(Tag::Log, id);
         self.remove(&start, &end)?;
         let mut batch = Batch::new();
-        for tag in [Tag::World, Tag::Mark, Tag::Quota, Tag::Reverts, Tag::Dying] {
+        for tag in [Tag::World, Tag::Mark, Tag::Quota, Tag::Retention, Tag::Reverts, Tag::Dying] {
             batch.delete(layout::of(tag, id));
         }
         batch.delete(layout::raw(Tag::Counter, &id.0.to_be_bytes()));

@@ -18,6 +18,7 @@ use mw_model::{Hash, Ino};
 use mw_segments::BlobRef;
 use mw_tree::{Root, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The edits of a fold, and how to take back the joins of each file.
@@ -140,7 +141,7 @@ impl Store {
         state_bytes: Bytes,
     ) -> Result<()> {
         let state = State { root: root.clone(), lean: Vec::new(), ..target };
-        let bytes = state.encode();
+        let (bytes, seq) = (state.encode(), state.seq);
         let mut batch = Batch::new();
         batch.require(layout::of(Tag::Alive, world.id), Expect::Present);
         batch.require(layout::of(Tag::State, world.id), Expect::Value(state_bytes));
@@ -153,6 +154,7 @@ impl Store {
         head.state_bytes = bytes;
         let folded = world.show(head, |shown| {
             shown.root = root;
+            shown.since = Arc::new(seq);
             shown.frozen.take()
         });
         // The last of a large map is freed by whoever let go last, and not under a lock.

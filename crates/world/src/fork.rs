@@ -237,6 +237,7 @@ impl Store {
         if quota != Quota::default() {
             batch.put(layout::of(Tag::Quota, id), quota.encode());
         }
+        self.inherit_retention(world.id, id, &mut batch)?;
         let made = self.make_submit(who, name, id, record, state, view, first, once, quota, batch);
         if made.is_ok() {
             head.shared_out = true;

@@ -174,8 +174,12 @@ impl Check<'_> {
         }
     }
 
-    /// Every entry follows the one before, the content of each is there, and the log reaches as far as it was durable.
+    /// Every entry follows the one before, the content of each is there, and the log reaches as far as it was durable. Before the
+    /// history that is retained there is only what something leans on, and what a sweep that was cut off did not get to.
     fn log(&mut self, id: WorldId, name: &str) -> Result<()> {
+        let (from, to) = layout::all_of(Tag::History, id);
+        let retained =
+            self.store.meta.scan(&from, &to, 1, Order::Up)?.first().map_or(0, |(key, _)| layout::number(key));
         let (mut start, end) = layout::all_of(Tag::Log, id);
         let mut before: Option<(Seq, Hash)> = None;
         loop {
@@ -186,7 +190,8 @@ impl Check<'_> {
             for (key, value) in &page {
                 let entry = Entry::decode(value)?;
                 let follows = match before {
-                    Some((seq, chain)) => entry.seq.0 == seq.0 + 1 && entry.previous == chain,
+                    Some((seq, chain)) if entry.seq.0 == seq.0 + 1 => entry.previous == chain,
+                    Some((seq, _)) => entry.seq > seq && entry.seq.0 <= retained,
                     None => true,
                 };
                 if !follows || layout::number(key) != entry.seq.0 {

@@ -16,6 +16,8 @@ pub(crate) enum Tag {
     Counter = b'C',
     /// What a door keeps with a world.
     Setting = b'D',
+    /// How long a world's history stays readable, where that is not the store's default.
+    Retention = b'E',
     /// A fork of a base (the base's index).
     Child = b'F',
     /// A state that history can start from.

@@ -11,10 +11,12 @@ use crate::state::State;
 use crate::store::Store;
 use crate::txn::Txn;
 use crate::versions;
+use crate::view::View;
 use crate::world::{Head, World};
 use mw_meta::{Batch, Durability, Expect};
 use mw_model::{ErrorKind, Seq};
 use parking_lot::MutexGuard;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Requires the key as it was presented, its policies and the key above it; the store's own doings have none.
@@ -161,7 +163,10 @@ impl Store {
         head.chain = chain;
         (head.seq, head.time) = (seq, now);
         let old = world.show(head, |shown| {
-            let old = view.map(|view| std::mem::replace(shown, view));
+            let old = view.map(|view| {
+                let since = Arc::new(seq);
+                std::mem::replace(shown, View { since, ..view })
+            });
             for (key, value) in entry.changes {
                 shown.overlay.insert(key, value);
             }

@@ -421,7 +421,10 @@ impl Store {
         let mut open = self.open.lock();
         if open.len() >= MAX_OPEN {
             open.retain(|_, world| {
-                Arc::strong_count(world) > 1 || world.listeners.any() || !world.opens.lock().is_empty()
+                Arc::strong_count(world) > 1
+                    || world.is_read()
+                    || world.listeners.any()
+                    || !world.opens.lock().is_empty()
             });
         }
         open.entry(id).or_insert_with(|| world.clone()).clone()

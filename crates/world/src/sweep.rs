@@ -153,14 +153,7 @@ impl Store {
             return Ok(());
         }
         // After all of them have let go: the dead keep nothing of each other.
-        let mut leaned: HashMap<WorldId, (Seq, Seq)> = HashMap::new();
-        self.each_state(&mut |_, state| {
-            for range in &state.lean {
-                let kept = leaned.entry(range.world).or_insert((range.after, range.to));
-                *kept = (kept.0.min(range.after), kept.1.max(range.to));
-            }
-            Ok(())
-        })?;
+        let leaned = self.leaned()?;
         for id in lenders {
             let (start, end) = layout::all_of(Tag::Log, id);
             if let Some((after, to)) = leaned.get(&id) {
@@ -179,52 +172,46 @@ impl Store {
         Ok(())
     }
 
-    /// Removes history beyond retention, in commits of its own before the mark.
-    fn retire(&self, swept: &mut Swept) -> Result<()> {
-        let horizon = self.env.now().saturating_sub(self.options.retention.as_nanos() as u64);
+    /// Removes history beyond retention, in commits of its own before the mark: first what leans, then what is leaned on.
+    fn retire(self: &Arc<Self>, swept: &mut Swept) -> Result<()> {
         let (start, end) = layout::all(Tag::World);
+        let mut over = Vec::new();
         for (key, _) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
             let id = WorldId(layout::number(&key));
-            // The newest state at or before the horizon stays: instants after it replay from there.
-            let (from, to) = layout::all_of(Tag::History, id);
-            let mut keep = None;
-            for (_, value) in self.meta.scan(&from, &to, usize::MAX, Order::Down)? {
-                let state = State::decode(&value)?;
-                if state.time.0 <= horizon {
-                    keep = Some(state.seq);
-                    break;
-                }
+            let Some(keep) = self.keep_from(id)? else { continue };
+            self.remove(&layout::all_of(Tag::History, id).0, &layout::numbered(Tag::History, id, keep.0))?;
+            let (first, to) = (layout::all_of(Tag::Log, id).0, layout::log(id, keep));
+            if !self.meta.scan(&first, &to, 1, Order::Up)?.is_empty() {
+                over.push((id, keep));
             }
-            let Some(mut keep) = keep else { continue };
-            keep = keep.min(self.leaned(id)?);
-            swept.entries += self.drop_before(id, keep)?;
+        }
+        if over.is_empty() {
+            return Ok(());
+        }
+        let leaned = self.leaned()?;
+        for (id, keep) in over {
+            let (after, to) = leaned.get(&id).copied().unwrap_or((keep, keep));
+            let first = layout::all_of(Tag::Log, id).0;
+            swept.entries += self.remove(&first, &layout::log(id, keep.min(Seq(after.0 + 1))))?;
+            if to < keep {
+                swept.entries += self.remove(&layout::log(id, Seq(to.0 + 1)), &layout::log(id, keep))?;
+            }
         }
         Ok(())
     }
 
-    /// Returns the first entry of a world that a state, a snapshot, a sync pair or another world still leans on.
-    fn leaned(&self, id: WorldId) -> Result<Seq> {
-        let mut first = Seq(u64::MAX);
-        let mut lean = |state: &State| {
-            for range in state.lean.iter().filter(|range| range.world == id) {
-                first = first.min(range.after);
-            }
-        };
+    /// Returns the entries of each world that a state, a snapshot, a sync pair or another world still leans on: all of them lie
+    /// after the first number, and none after the second.
+    fn leaned(&self) -> Result<HashMap<WorldId, (Seq, Seq)>> {
+        let mut leaned: HashMap<WorldId, (Seq, Seq)> = HashMap::new();
         self.each_state(&mut |_, state| {
-            lean(&state);
+            for range in &state.lean {
+                let kept = leaned.entry(range.world).or_insert((range.after, range.to));
+                *kept = (kept.0.min(range.after), kept.1.max(range.to));
+            }
             Ok(())
         })?;
-        if let Some(bytes) = self.meta.get(&layout::of(Tag::State, id))? {
-            first = first.min(State::decode(&bytes)?.seq);
-        }
-        Ok(first)
-    }
-
-    fn drop_before(&self, id: WorldId, keep: Seq) -> Result<u64> {
-        let (history, log) = (layout::all_of(Tag::History, id).0, layout::all_of(Tag::Log, id).0);
-        // First what leans, then what is leaned on.
-        self.remove(&history, &layout::numbered(Tag::History, id, keep.0))?;
-        self.remove(&log, &layout::log(id, keep))
+        Ok(leaned)
     }
 
     /// Returns the claims of segments that this sweep may take from, as they stay.
@@ -287,9 +274,11 @@ impl Store {
         Ok(())
     }
 
-    /// Visits every state that something can start from, with the world whose it is.
+    /// Visits every state that something can start from, with the world whose it is. What is made meanwhile is made from what was
+    /// visited, or is visited: a snapshot can be forked and then deleted, so snapshots come before the states of forks. Every
+    /// state that a world has is in its history, too.
     pub(crate) fn each_state(&self, visit: &mut dyn FnMut(WorldId, State) -> Result<()>) -> Result<()> {
-        for tag in [Tag::State, Tag::History, Tag::Snapshot, Tag::Sync] {
+        for tag in [Tag::Snapshot, Tag::Sync, Tag::History, Tag::State] {
             let (start, end) = layout::all(tag);
             for (key, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
                 let owner = WorldId(crate::view::number(layout::rest(&key).get(..8).unwrap_or_default()));

@@ -199,11 +199,12 @@ impl Store {
 }
 
 fn not_retained(world: &World) -> Error {
+    let name = &world.record.read().name;
     Error::new(
         ErrorKind::NotFound,
         format!(
-            "that instant of world {} is not retained; `mw snapshot list` and `mw log` show what is",
-            world.record.read().name
+            "that instant of world {name} is not retained; `mw world retention {name}` tells how far back it is, `mw snapshot list \
+             {name}` what was kept besides"
         ),
     )
 }

@@ -60,6 +60,9 @@ pub struct Status {
     pub disk: u64,
     /// Bytes that sweeps have given back since the start: whole segments, and dead ranges inside others.
     pub swept: u64,
+    /// Bytes that the disk has left beyond that, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub room: Option<u64>,
     /// Syncs of the log so far.
     pub log_syncs: u64,
     /// Syncs of the segment files so far.
@@ -144,6 +147,7 @@ impl Store {
             free: usage.free,
             disk: self.segments.footprint()?,
             swept: self.swept.load(Ordering::Relaxed),
+            room: usage.room,
             log_syncs: self.meta.syncs(),
             segment_syncs: self.segments.syncs(),
             cached: (self.cache.used() + self.content.used()) as u64,

@@ -10,6 +10,7 @@ use mw_model::{ErrorKind, Ino, Seq, Version};
 use mw_tree::{Root, Scan, Tree, Value};
 use std::iter::Peekable;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// Changed records: a value, or a tombstone.
 pub(crate) type Overlay = imbl::OrdMap<Bytes, Option<Value>>;
@@ -24,6 +25,8 @@ pub(crate) struct View {
     /// What a mutation that is being planned has changed itself; empty in every other view. Apart from the overlay, so that nothing
     /// of that is copied for a plan.
     pub own: Overlay,
+    /// The state of history that the view starts from. As long as a view holds it, a sweep keeps that state and what follows it.
+    pub since: Arc<Seq>,
     /// The last entry that the view holds.
     pub seq: Seq,
     /// That entry's time.
@@ -33,7 +36,7 @@ pub(crate) struct View {
 impl View {
     /// Makes the view of a root and nothing after it.
     pub(crate) fn of_root(tree: Tree, root: Root, seq: Seq, time: Version) -> Self {
-        Self { tree, root, frozen: None, overlay: Overlay::new(), own: Overlay::new(), seq, time }
+        Self { tree, root, frozen: None, overlay: Overlay::new(), own: Overlay::new(), since: Arc::new(seq), seq, time }
     }
 
     /// The changed records over the tree, newest first.

@@ -19,8 +19,8 @@ use mw_segments::{Claim, Owner, Segments};
 use mw_tree::Salt;
 use parking_lot::{Mutex, RwLock};
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 /// A world as it is stored: what does not change with its content.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,6 +95,8 @@ pub(crate) struct World {
     pub head: Mutex<Head>,
     /// What readers see. Changed under the head's lock alone, and in place: nothing is copied but what a reader still holds.
     shown: RwLock<View>,
+    /// The states that what was shown before starts from: somebody may still read it.
+    before: Mutex<Vec<Weak<Seq>>>,
     /// How often each inode is open.
     pub opens: Mutex<HashMap<Ino, u32>>,
     pub listeners: Arc<Listeners>,
@@ -190,6 +192,7 @@ impl World {
             owner,
             record: RwLock::new(record),
             shown: RwLock::new(view),
+            before: Mutex::default(),
             opens: Mutex::new(HashMap::new()),
             listeners: Arc::new(Listeners::default()),
             folding: Mutex::new(()),
@@ -208,7 +211,25 @@ impl World {
 
     /// Changes what readers see, who never see half of it. Who has the head is the only one to do so.
     pub(crate) fn show<T>(&self, _: &mut Head, change: impl FnOnce(&mut View) -> T) -> T {
-        change(&mut self.shown.write())
+        let mut shown = self.shown.write();
+        let since = shown.since.clone();
+        let done = change(&mut shown);
+        if !Arc::ptr_eq(&since, &shown.since) {
+            let mut before = self.before.lock();
+            before.retain(|state| state.strong_count() > 0);
+            before.push(Arc::downgrade(&since));
+        }
+        done
+    }
+
+    /// Returns the oldest state that somebody reads what came after, if it is not the one that is shown.
+    pub(crate) fn oldest_read(&self) -> Option<Seq> {
+        self.before.lock().iter().filter_map(Weak::upgrade).map(|state| *state).min()
+    }
+
+    /// Returns whether somebody reads the world.
+    pub(crate) fn is_read(&self) -> bool {
+        Arc::strong_count(&self.shown.read().since) > 1 || self.oldest_read().is_some()
     }
 
     /// Makes known how much room its quota leaves, before content comes.

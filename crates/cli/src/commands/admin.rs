@@ -125,8 +125,12 @@ pub fn fsck(context: &Context<'_>) -> Result<u8> {
 pub fn gc(context: &Context<'_>) -> Result<u8> {
     let swept: Swept = long(context, "gc")?;
     context.out.show(&swept, |swept| {
+        let hint = match swept.freed {
+            0 => "\nhistory is kept for seven days, unless `mw world retention` says otherwise, and snapshots until they are deleted",
+            _ => "",
+        };
         format!(
-            "freed {} ({}, and {} inside others); {} and {} gone; {} discarded",
+            "freed {} ({}, and {} inside others); {} and {} gone; {} discarded{hint}",
             units::size(swept.freed),
             units::count(swept.segments, "segment", "segments"),
             units::size(swept.inside),

@@ -6,7 +6,7 @@ use crate::failure::{DONE, Result};
 use crate::place::world_verb;
 use crate::units;
 use clap::Subcommand;
-use mw_http::types::{self, Freed, NewQuota, NewWorld, QuotaReport, Worlds};
+use mw_http::types::{self, Freed, NewQuota, NewRetention, NewWorld, QuotaReport, RetentionReport, Worlds};
 
 /// Create, list, show and delete worlds
 #[derive(Debug, Subcommand)]
@@ -42,6 +42,18 @@ pub enum World {
         /// Take the quota away
         #[arg(long, conflicts_with_all = ["bytes", "inodes"])]
         none: bool,
+    },
+    /// Show how long a world's history stays readable, or set it
+    #[command(
+        long_about = "Show how long a world's history stays readable, or set it. What is older goes with the next sweep (`mw gc` \
+        runs one) and its space with it; snapshots stay. Forks made afterwards have it too. Only a key with everything may set it."
+    )]
+    Retention {
+        /// The name
+        name: String,
+        /// For how long, such as 12h or 30d, or `default`
+        #[arg(value_name = "DURATION")]
+        keep: Option<String>,
     },
     /// Delete a world; its forks live on
     Delete {
@@ -81,6 +93,18 @@ impl World {
                 }
                 context.out.show(&quota, quota_lines);
             }
+            Self::Retention { name, keep } => {
+                let path = world_verb(&name, "retention");
+                let retention: RetentionReport = match keep.as_deref() {
+                    None => client.get(&path, &[])?,
+                    Some("default") => client.post(&path, &NewRetention::default(), None)?,
+                    Some(keep) => {
+                        let seconds = Some(units::duration(keep)?.as_secs());
+                        client.post(&path, &NewRetention { seconds }, None)?
+                    }
+                };
+                context.out.show(&retention, retention_line);
+            }
             Self::Delete { name, force } => {
                 let query = if force { vec![("force", b"true".to_vec())] } else { Vec::new() };
                 let freed: Freed = client.delete(&world_verb(&name, ""), &query)?;
@@ -101,6 +125,15 @@ fn quota_lines(quota: &QuotaReport) -> String {
         line("inodes", quota.inodes.map(|n| n.to_string()), quota.held_inodes.to_string()),
     ]
     .join("\n")
+}
+
+fn retention_line(retention: &RetentionReport) -> String {
+    let default = if retention.default { " (the default)" } else { "" };
+    format!(
+        "history is kept for {}{default}; readable since {}",
+        units::span(retention.seconds),
+        units::time(&retention.oldest)
+    )
 }
 
 /// Says what a deletion gave back.

@@ -21,3 +21,15 @@ fn sizes() {
     assert_eq!(size(1536), "1.5 KiB");
     assert_eq!(size(u64::MAX), "16.0 EiB");
 }
+
+#[test]
+fn spans_read_back_as_durations() {
+    for (seconds, text) in
+        [(0, "0s"), (59, "59s"), (3_600, "1h"), (5_400, "1h30m"), (604_800, "7d"), (90_061, "1d1h1m1s")]
+    {
+        assert_eq!(span(seconds), text);
+        if seconds > 0 {
+            assert_eq!(duration(text).unwrap().as_secs(), seconds);
+        }
+    }
+}

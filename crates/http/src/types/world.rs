@@ -183,6 +183,26 @@ pub struct Health {
     pub instance: String,
 }
 
+/// A request to set how long a world's history stays readable; without a number, the store's default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct NewRetention {
+    /// Seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+}
+
+/// How far back a world can be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RetentionReport {
+    /// How long history stays readable, in seconds.
+    pub seconds: u64,
+    /// Whether that is the store's default.
+    pub default: bool,
+    /// The oldest instant that can be read, snapshots aside.
+    pub oldest: String,
+}
+
 /// A request to set a world's quota; what is left out has no limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -111,3 +111,22 @@ pub(super) fn set_quota(inner: &Arc<Inner>, who: &Principal, world: &str, new: &
     inner.now(who, world)?.set_quota(Quota { bytes: new.bytes, inodes: new.inodes })?;
     quota(inner, who, world)
 }
+
+pub(super) fn retention(inner: &Arc<Inner>, who: &Principal, world: &str) -> Result<Reply> {
+    let retention = inner.now(who, world)?.retention()?;
+    Reply::json(&types::RetentionReport {
+        seconds: retention.keep.as_secs(),
+        default: retention.default,
+        oldest: convert::time(retention.oldest.0),
+    })
+}
+
+pub(super) fn set_retention(
+    inner: &Arc<Inner>,
+    who: &Principal,
+    world: &str,
+    new: &types::NewRetention,
+) -> Result<Reply> {
+    inner.now(who, world)?.set_retention(new.seconds.map(Duration::from_secs))?;
+    retention(inner, who, world)
+}

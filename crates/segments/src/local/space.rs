@@ -173,7 +173,7 @@ impl Space {
 
     /// Returns how much is owned and how much is free.
     pub(super) fn usage(&self) -> Usage {
-        Usage { claimed: self.claimed, free: self.buddy.units() * UNIT }
+        Usage { claimed: self.claimed, free: self.buddy.units() * UNIT, room: None }
     }
 }
 

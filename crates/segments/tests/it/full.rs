@@ -25,7 +25,9 @@ fn a_full_disk_refuses_and_keeps() {
         }
     };
     assert_eq!(error.kind(), ErrorKind::NoSpace);
-    assert!(error.to_string().contains("free some space"), "{error}");
+    assert!(error.to_string().contains("mw gc"), "it says what to do: {error}");
+    let left = segments.usage();
+    assert!(left.free + left.room.unwrap() < 40_000 + 64 * 1024, "nobody is told of room that there is not: {left:?}");
     assert!(blobs.len() * 40_000 > 4_500_000, "the last 64 KiB are used before that: {}", blobs.len());
     segments.sync().expect("a full disk still syncs");
     let claims = [segments.claims(first), segments.claims(second)].concat();
@@ -40,6 +42,7 @@ fn a_full_disk_refuses_and_keeps() {
     let blob = segments.append(second, &again).expect("freed space is used again");
     assert_eq!(segments.read(&blob).unwrap(), again);
     disk.roomy();
+    assert_eq!(segments.usage().room, None, "a disk without end has no number");
     for n in 0..100 {
         segments.append(first, &noise(n, 100_000)).expect("there is room again");
     }

@@ -121,9 +121,10 @@ impl Session {
     /// The store failed.
     pub fn stat_fs(&self) -> Result<StatFs> {
         let usage = self.store.segments.usage();
-        let free = usage.free.max(1 << 40);
+        let free = usage.free.saturating_add(usage.room.unwrap_or(1 << 40));
         let used = usage.claimed;
-        let all = StatFs { bytes: used + free, bytes_free: free, files: 1 << 40, files_free: (1 << 40) - 1 };
+        let all =
+            StatFs { bytes: used.saturating_add(free), bytes_free: free, files: 1 << 40, files_free: (1 << 40) - 1 };
         let (quota, held) = self.quota()?;
         let (bytes, bytes_free) = match quota.bytes {
             Some(limit) => (limit, limit.saturating_sub(held.bytes).min(free)),

@@ -18,6 +18,8 @@ mod oracle_view;
 mod promises;
 mod promote;
 mod quota;
+mod retention;
 mod rig;
 mod sweep;
+mod sweep_races;
 mod versions;

@@ -29,7 +29,7 @@ fn a_file_grows_by_steps_and_then_comes_the_next() {
     assert_eq!(grown(&mut space, 16, 8 * MIB), Growth { file: 0, from: 0, to: 8 * MIB, shrinkable: true });
     assert_eq!(grown(&mut space, 16, 8 * MIB), Growth { file: 0, from: 8 * MIB, to: 16 * MIB, shrinkable: true });
     assert_eq!(grown(&mut space, 22, UNIT), Growth { file: 1, from: 0, to: 8 * MIB, shrinkable: false });
-    assert_eq!(space.usage(), Usage { claimed: 0, free: 24 * MIB - 2 * UNIT });
+    assert_eq!(space.usage(), Usage { claimed: 0, free: 24 * MIB - 2 * UNIT, room: None });
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn growth_covers_the_gap_before_an_aligned_segment() {
     space.adopt(&[]).unwrap();
     assert_eq!(grown(&mut space, 20, UNIT), Growth { file: 0, from: 3 * UNIT, to: 2 * MIB, shrinkable: false });
     assert_eq!(space.take(20, owner(1)), Some(SegmentId::new(0, MIB, 20)));
-    assert_eq!(space.usage(), Usage { claimed: MIB, free: MIB - UNIT });
+    assert_eq!(space.usage(), Usage { claimed: MIB, free: MIB - UNIT, room: None });
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn what_no_claim_names_is_free() {
     let claims = [claim(1, 4 * MIB, 22), claim(0, UNIT, 16), claim(0, 2 * MIB, 20)];
     space.adopt(&claims).unwrap();
     let owned = 5 * MIB + UNIT;
-    assert_eq!(space.usage(), Usage { claimed: owned, free: 16 * MIB - 2 * UNIT - owned });
+    assert_eq!(space.usage(), Usage { claimed: owned, free: 16 * MIB - 2 * UNIT - owned, room: None });
     let mut taken = Vec::new();
     while let Some(id) = space.take(16, owner(2)) {
         assert!(claims.iter().all(|c| {
@@ -61,7 +61,7 @@ fn what_no_claim_names_is_free() {
     taken.iter().for_each(|&id| space.release(id));
     space.disown(&claims.map(|c| c.segment)).unwrap();
     claims.iter().for_each(|c| space.release(c.segment));
-    assert_eq!(space.usage(), Usage { claimed: 0, free: 16 * MIB - 2 * UNIT });
+    assert_eq!(space.usage(), Usage { claimed: 0, free: 16 * MIB - 2 * UNIT, room: None });
     assert!(space.take(22, owner(3)).is_some(), "the blocks merged again");
 }
 
@@ -72,7 +72,7 @@ fn contradictory_claims_are_refused_by_name() {
         let error = space.adopt(claims).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         space.adopt(&[]).expect("a refused adoption changes nothing");
-        assert_eq!(space.usage(), Usage { claimed: 0, free: 8 * MIB - UNIT });
+        assert_eq!(space.usage(), Usage { claimed: 0, free: 8 * MIB - UNIT, room: None });
         error.to_string()
     };
     let text = wrong(&[claim(0, 3 * UNIT, 16), claim(0, 2 * UNIT, 17)]);

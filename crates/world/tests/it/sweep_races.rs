@@ -1,0 +1,156 @@
+//! What others do in the middle of a sweep, before each of its scans in turn: nothing that is made then loses bytes.
+
+use crate::rig::{clean, content, file, options};
+use bytes::Bytes;
+use mw_env::Env;
+use mw_meta::{Batch, Durability, Meta, Order, Ticket};
+use mw_model::Ino;
+use mw_world::{At, CreateOptions, ForkOptions, Options, Principal, Store};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
+
+type Hook = Box<dyn FnOnce() + Send>;
+
+/// A metadata engine that lets something happen before one of its scans.
+#[derive(Default)]
+struct Hooked {
+    inner: mw_meta::Memory,
+    /// How many scans pass before it happens.
+    armed: Mutex<Option<(usize, Hook)>>,
+}
+
+impl std::fmt::Debug for Hooked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl Hooked {
+    fn arm(&self, scans: usize, hook: Hook) {
+        *self.armed.lock() = Some((scans, hook));
+    }
+
+    /// Returns whether it has happened; from here on it will not.
+    fn disarm(&self) -> bool {
+        self.armed.lock().take().is_none()
+    }
+
+    fn due(&self) -> Option<Hook> {
+        let mut armed = self.armed.lock();
+        match armed.as_mut()? {
+            (0, _) => armed.take().map(|(_, hook)| hook),
+            (scans, _) => {
+                *scans -= 1;
+                None
+            }
+        }
+    }
+}
+
+impl Meta for Hooked {
+    fn get(&self, key: &[u8]) -> mw_meta::Result<Option<Bytes>> {
+        self.inner.get(key)
+    }
+
+    fn scan(&self, start: &[u8], end: &[u8], limit: usize, order: Order) -> mw_meta::Result<Vec<(Bytes, Bytes)>> {
+        if let Some(hook) = self.due() {
+            hook();
+        }
+        self.inner.scan(start, end, limit, order)
+    }
+
+    fn submit(&self, batch: Batch, durability: Durability) -> mw_meta::Result<Box<dyn Ticket>> {
+        self.inner.submit(batch, durability)
+    }
+
+    fn sync(&self) -> mw_meta::Result<()> {
+        self.inner.sync()
+    }
+
+    fn syncs(&self) -> u64 {
+        self.inner.syncs()
+    }
+}
+
+/// A store whose world `base` has lost the file `a`; the snapshot `mark` alone still has it.
+struct Scene {
+    meta: Arc<Hooked>,
+    store: Arc<Store>,
+    root: Principal,
+    bytes: Vec<u8>,
+}
+
+fn scene() -> Scene {
+    let env = Env::seeded(11);
+    let meta = Arc::new(Hooked::default());
+    let options = Options { retention: Duration::ZERO, ..options() };
+    let store = Store::open(meta.clone(), Arc::new(mw_segments::Memory::new()), env.clone(), options).unwrap();
+    let root = store.principal(&store.root_key().unwrap().id).unwrap();
+    store.create_world(&root, "base", &CreateOptions::default()).unwrap();
+    let mut bytes = vec![0; 300_000];
+    env.fill(&mut bytes);
+    let base = store.session(&root, "base").unwrap();
+    file(&base, "a", &bytes);
+    base.snapshot(Some("mark"), None).unwrap();
+    base.unlink(Ino::ROOT, b"a").unwrap();
+    env.sleep(Duration::from_secs(1));
+    store.sweep().unwrap();
+    Scene { meta, store, root, bytes }
+}
+
+/// Lets `act` happen before each scan of a sweep in turn, and reads the fork that it made.
+fn before_each_scan(act: impl Fn(&Arc<Store>, &Principal) + Clone + Send + 'static) {
+    let mut scans = 0;
+    loop {
+        let Scene { meta, store, root, bytes } = scene();
+        let (hooked, act, who) = (Arc::downgrade(&store), act.clone(), root.clone());
+        meta.arm(scans, Box::new(move || act(&hooked.upgrade().unwrap(), &who)));
+        store.sweep().unwrap();
+        if !meta.disarm() {
+            assert!(scans > 8, "a sweep looks at more than {scans} things");
+            return;
+        }
+        for _ in 0..2 {
+            let fork = store.session(&root, "fork").unwrap();
+            assert!(content(&fork, "a").unwrap() == bytes, "after scan {scans}");
+            clean(&store);
+            store.sweep().unwrap();
+        }
+        scans += 1;
+    }
+}
+
+fn fork(store: &Arc<Store>, root: &Principal) {
+    let at = Some(At::Label("mark".into()));
+    store.fork(root, "base", "fork", &ForkOptions { at, ..ForkOptions::default() }).unwrap();
+}
+
+#[test]
+fn a_snapshot_is_forked_and_deleted_while_a_sweep_runs() {
+    before_each_scan(|store, root| {
+        fork(store, root);
+        let base = store.session(root, "base").unwrap();
+        let mark = base.snapshots().unwrap().remove(0);
+        base.delete_snapshot(mark.version).unwrap();
+    });
+}
+
+#[test]
+fn a_base_is_forked_and_deleted_while_a_sweep_runs() {
+    before_each_scan(|store, root| {
+        fork(store, root);
+        store.delete_world(root, "base", true).unwrap();
+    });
+}
+
+#[test]
+fn a_fork_is_forked_and_deleted_while_a_sweep_runs() {
+    before_each_scan(|store, root| {
+        let at = Some(At::Label("mark".into()));
+        store.fork(root, "base", "between", &ForkOptions { at, ..ForkOptions::default() }).unwrap();
+        store.fork(root, "between", "fork", &ForkOptions::default()).unwrap();
+        store.delete_world(root, "between", true).unwrap();
+        store.delete_world(root, "base", true).unwrap();
+    });
+}
