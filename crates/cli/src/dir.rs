@@ -20,6 +20,7 @@ use std::time::Duration;
 /// The file with the root key: `{"id":…,"secret":…}`, for its owner alone.
 pub const ROOT_KEY: &str = "root-key.json";
 const SERVER: &str = "server.json";
+const LOCK: &str = "lock";
 const FORMAT: &str = "format";
 /// The file with the key under which the secrets of keys are sealed, in hexadecimal, for its owner alone.
 const SEALING: &str = "sealing-key";
@@ -86,7 +87,7 @@ impl Owned {
     /// `Busy` when another server owns it, naming its process; `Unsupported` when a newer version wrote it.
     pub fn take(dir: &Path, wait: bool, env: &Env) -> Result<Self> {
         make(dir)?;
-        let path = dir.join("lock");
+        let path = dir.join(LOCK);
         let mut lock = open_lock(&path)?;
         let mut tries = if wait { PATIENCE } else { 0 };
         while let Err(error) = flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -105,6 +106,11 @@ impl Owned {
         check_format(dir, env)?;
         Ok(Self { _lock: lock })
     }
+}
+
+/// Returns the process that took `dir` last, if it says so.
+pub fn owner(dir: &Path) -> Option<u32> {
+    fs::read_to_string(dir.join(LOCK)).ok()?.trim().parse().ok()
 }
 
 fn taken(dir: &Path, lock: &mut fs::File) -> Failure {

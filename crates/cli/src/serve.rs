@@ -21,7 +21,8 @@ use listen::Open;
 use mw_env::Env;
 use mw_model::ErrorKind;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 pub use tls::Source;
 use tls::Tls;
@@ -31,12 +32,16 @@ use tokio::sync::watch;
 
 /// The first argument that makes this program the first process of a sandbox.
 pub const SANDBOX_INIT: &str = "sandbox-init";
+/// The first argument that makes this program the guard of a server's mounts.
+pub const MOUNT_GUARD: &str = "mount-guard";
 /// How long requests in flight may take once the server has been told to leave.
 const GRACE: Duration = Duration::from_secs(10);
 /// How often forks whose time is over are looked for.
 const REAP: Duration = Duration::from_secs(5);
 /// How often freed space is swept up.
 const SWEEP: Duration = Duration::from_secs(3_600);
+/// How long a dead predecessor that is let go may take to go, in steps of a hundredth of a second.
+const BURIAL: u32 = 1_000;
 /// Stack of the threads that walk trees; the deepest path has some two thousand directories.
 const STACK: usize = 8 << 20;
 
@@ -70,6 +75,7 @@ pub fn serve(setup: &Setup, out: &Output) -> Result<()> {
     }
     trace();
     let env = Env::real();
+    bury(&setup.dir, &env);
     let owned = Owned::take(&setup.dir, setup.background, &env)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -81,6 +87,31 @@ pub fn serve(setup: &Setup, out: &Output) -> Result<()> {
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(owned);
     outcome
+}
+
+/// Lets a predecessor go that was killed and hangs in its own mounts; its guard does so too, unless that was killed with it.
+fn bury(dir: &Path, env: &Env) {
+    let Some(dead) = dir::owner(dir).filter(|process| mw_fuse::is_gone(*process)) else { return };
+    let rests = || PathBuf::from(format!("/proc/{dead}/task")).read_dir().is_ok_and(|tasks| tasks.count() > 1);
+    if !rests() {
+        return;
+    }
+    mounts::end_stuck(dir);
+    for _ in 0..BURIAL {
+        if !rests() {
+            return;
+        }
+        env.sleep(Duration::from_millis(10));
+    }
+}
+
+/// The life of the guard of a server's mounts (see [`MOUNT_GUARD`]).
+pub fn mount_guard() -> ExitCode {
+    let server = std::env::args().nth(2).and_then(|number| number.parse().ok());
+    match server.map(mw_fuse::guard_main) {
+        Some(Ok(())) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
 }
 
 fn trace() {

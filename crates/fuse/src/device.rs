@@ -3,8 +3,10 @@
 //! fuser can mount too, but its unmount asks the device whether it is still mounted and takes "disconnected" for yes, so that
 //! it could unmount whatever stands at the same place next; and it cannot unmount lazily. So we mount and hand it the device.
 
+mod abort;
 mod tree;
 
+pub(crate) use abort::abort;
 pub(crate) use tree::{Tree, attach, beneath, detached};
 
 use crate::error::{Error, Result};

@@ -19,6 +19,7 @@ use crate::aside::Aside;
 use crate::epochs::Epochs;
 use crate::errors::held;
 use crate::gate::{Gate, Pass, Passage};
+use crate::guard::Watched;
 use crate::known::{Known, Opens};
 use crate::notify::{Kernel, Notice, Notices};
 use crate::owners::Owners;
@@ -82,6 +83,7 @@ pub(crate) struct Door {
     gone: AtomicBool,
     detached: AtomicBool,
     subscription: Mutex<Option<Subscription>>,
+    watched: Mutex<Option<Watched>>,
     ended: Mutex<bool>,
     end: Condvar,
 }
@@ -112,6 +114,7 @@ impl Door {
             gone: AtomicBool::new(false),
             detached: AtomicBool::new(false),
             subscription: Mutex::default(),
+            watched: Mutex::default(),
             ended: Mutex::new(false),
             end: Condvar::new(),
             session,
@@ -125,6 +128,11 @@ impl Door {
         *self.subscription.lock() = Some(subscription);
         // Cannot be set twice: a mount connects once.
         let _ = self.kernel.set(kernel);
+    }
+
+    /// Is watched over from now on, until the end.
+    pub(crate) fn guarded(&self, watched: Watched) {
+        *self.watched.lock() = Some(watched);
     }
 
     /// Answers a request that changes nothing.
@@ -346,6 +354,7 @@ impl Door {
 
     /// The kernel is gone: gives everything back that it held.
     pub(crate) fn finish(&self) {
+        drop(self.watched.lock().take());
         drop(self.subscription.lock().take());
         self.gate.shut();
         self.notices.stop();

@@ -37,7 +37,7 @@
 //!
 //! # Map
 //!
-//! - [`mount`]: making and ending a mount; [`device`]: the system calls for it; [`stale`]: mounts whose server died;
+//! - [`mount`]: making and ending a mount; [`device`]: the system calls for it; [`stale`], [`guard`]: mounts whose server died;
 //! - [`kernel`]: decoding requests; [`door`]: the state of one mount and its verbs, a file for each family;
 //! - [`gate`]: holding changes while a fork is taken; [`pieces`]: which write is not whole yet; [`listener`]: what the world tells a mount;
 //! - [`aside`]: threads for what waits for a disk; [`notify`], [`ticket`]: telling the kernel; [`known`], [`epochs`]: what the kernel knows,
@@ -52,6 +52,7 @@ mod epochs;
 mod error;
 mod errors;
 mod gate;
+mod guard;
 mod kernel;
 mod known;
 mod listener;
@@ -64,5 +65,6 @@ mod ticket;
 mod unsynced;
 
 pub use error::{Error, Result};
+pub use guard::{Guard, guard_main, is_gone};
 pub use mount::{Mount, MountOptions, mount, switch};
-pub use stale::clear_stale;
+pub use stale::{clear_stale, end_stuck};

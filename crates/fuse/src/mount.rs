@@ -3,6 +3,7 @@
 use crate::device::{self, Plan, Tree};
 use crate::door::Door;
 use crate::error::{Error, Result};
+use crate::guard::Guard;
 use crate::kernel::Requests;
 use crate::listener::Ear;
 use crate::notify::Kernel;
@@ -36,6 +37,8 @@ pub struct MountOptions {
     pub owner: Option<(u32, u32)>,
     /// The name in the list of mounts, after `manyworlds:`; empty means the world's.
     pub name: String,
+    /// What ends the mount should this process be killed and not be able to go; without it such a mount may hang.
+    pub guard: Option<Guard>,
 }
 
 /// A world that is mounted. Dropping it unmounts lazily.
@@ -180,12 +183,16 @@ fn serve(
     // The kernel begins with a root without permissions, and would keep it so if a notification crossed the first answer: the
     // first program, when it is not root's, would be refused. So the first question is ours, before any notification.
     let root = stat().map_err(|e| failed(e.into()))?;
+    let (major, minor) = (rustix::fs::major(root.st_dev), rustix::fs::minor(root.st_dev));
+    // Before the first notification, which may be what a killed server hangs in.
+    if let Some(guard) = &options.guard {
+        door.guarded(guard.watch(minor));
+    }
     let teller = door.clone();
     std::thread::Builder::new()
         .name("mw-fuse-notify".into())
         .spawn(move || teller.notices.run(|notice| teller.tell(notice)))
         .map_err(failed)?;
-    let (major, minor) = (rustix::fs::major(root.st_dev), rustix::fs::minor(root.st_dev));
     device::widen_read_ahead(&format!("{major}:{minor}"));
     Ok(server)
 }

@@ -26,6 +26,20 @@ pub fn clear_stale(dir: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Ends the connection of the mount of this kind at `dir`, whose server is dead and cannot go (see `guard`): what waits for an answer gets an
+/// error. To be followed by [`clear_stale`] once the server is gone. Does nothing where there is none.
+///
+/// # Errors
+/// The system refused: an ordinary user needs the table of connections in `/sys/fs/fuse/connections`.
+pub fn end_stuck(dir: &Path) -> Result<()> {
+    let dir = place(dir)?;
+    let Some(number) = find(&dir)?.and_then(|device| device.rsplit(':').next()?.parse().ok()) else { return Ok(()) };
+    match device::abort(number) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(e) => Err(Error::io(format!("cannot end the dead mount at {}; `umount -f` it as root", dir.display()), e)),
+    }
+}
+
 /// Returns the absolute path of a mount point without looking at the mount itself, which may be dead.
 pub(crate) fn place(dir: &Path) -> Result<PathBuf> {
     let unusable = |e: io::Error| Error::mount_point(dir, e);

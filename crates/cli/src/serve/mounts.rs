@@ -3,9 +3,10 @@
 //! Invariants: the file names exactly what was asked for and not taken back; the server never opens a path on its own mounts, as it
 //! would wait for itself; a mount whose server died is detached before anything else is done with its directory.
 
+use super::MOUNT_GUARD;
 use super::table::{self, TableFile};
 use mw_env::Env;
-use mw_fuse::MountOptions;
+use mw_fuse::{Guard, MountOptions};
 use mw_http::host::MountHost;
 use mw_http::types::{Mount, NewMount, Unmount};
 use mw_http::{Error, Result};
@@ -14,7 +15,9 @@ use mw_world::{Session, Store};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
 use std::path::{Component, Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 const FILE: &str = "mounts.json";
@@ -42,6 +45,7 @@ struct Place {
 /// The mounts of a server.
 pub struct MountTable {
     file: TableFile,
+    guard: Guard,
     places: Mutex<BTreeMap<PathBuf, Place>>,
 }
 
@@ -50,17 +54,18 @@ impl MountTable {
     pub fn open(dir: &Path, store: &Arc<Store>, env: &Env) -> Self {
         let file = TableFile::new(dir, env, FILE, "mounts");
         let wishes: BTreeMap<PathBuf, Wish> = file.read();
+        let guard = guard();
         let places = wishes
             .into_iter()
             .map(|(path, wish)| {
-                let state = again(store, &path, &wish).map_err(|error| {
+                let state = again(store, &path, &wish, &guard).map_err(|error| {
                     tracing::warn!(%error, dir = %path.display(), world = wish.world, "cannot mount again");
                     error.to_string()
                 });
                 (path, Place { wish, state })
             })
             .collect();
-        Self { file, places: Mutex::new(places) }
+        Self { file, guard, places: Mutex::new(places) }
     }
 
     /// Returns whether a mount lives.
@@ -85,14 +90,39 @@ impl MountTable {
     }
 }
 
-fn again(store: &Arc<Store>, path: &Path, wish: &Wish) -> Result<mw_fuse::Mount> {
+fn again(store: &Arc<Store>, path: &Path, wish: &Wish, guard: &Guard) -> Result<mw_fuse::Mount> {
     mw_fuse::clear_stale(path).map_err(fuse)?;
     let session = table::session(store, &wish.key, &wish.world, wish.at.as_deref())?;
-    mw_fuse::mount(session, path, &options(wish)).map_err(fuse)
+    mw_fuse::mount(session, path, &options(wish, guard)).map_err(fuse)
 }
 
-fn options(wish: &Wish) -> MountOptions {
-    MountOptions { read_only: wish.read_only || wish.at.is_some(), owner: wish.owner, ..MountOptions::default() }
+fn options(wish: &Wish, guard: &Guard) -> MountOptions {
+    MountOptions {
+        read_only: wish.read_only || wish.at.is_some(),
+        owner: wish.owner,
+        guard: Some(guard.clone()),
+        ..MountOptions::default()
+    }
+}
+
+/// The guard is this program too, also when another has taken its place on the disk.
+fn guard() -> Guard {
+    Guard::new(|| {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("mw").args([MOUNT_GUARD, &std::process::id().to_string()]);
+        command
+    })
+}
+
+/// Ends the connections of the mounts that the table in `dir` names, whose server is dead and cannot go.
+pub fn end_stuck(dir: &Path) {
+    let wishes = std::fs::read(dir.join(FILE)).ok();
+    let wishes: BTreeMap<PathBuf, Wish> = wishes.and_then(|b| serde_json::from_slice(&b).ok()).unwrap_or_default();
+    for path in wishes.keys() {
+        if let Err(error) = mw_fuse::end_stuck(path) {
+            tracing::warn!(%error, dir = %path.display(), "cannot end a dead mount");
+        }
+    }
 }
 
 fn fuse(error: mw_fuse::Error) -> Error {
@@ -146,7 +176,7 @@ impl MountHost for MountTable {
             match &place.state {
                 Ok(mount) if mount.is_alive() && place.wish == wish => return Ok(shown(&path, place)),
                 Ok(mount) if mount.is_alive() && request.switch => {
-                    let mounted = mw_fuse::switch(session, mount, &options(&wish)).map_err(fuse)?;
+                    let mounted = mw_fuse::switch(session, mount, &options(&wish, &self.guard)).map_err(fuse)?;
                     let place = Place { wish, state: Ok(mounted) };
                     let answer = shown(&path, &place);
                     places.insert(path, place);
@@ -174,7 +204,7 @@ impl MountHost for MountTable {
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         mw_fuse::clear_stale(&path).map_err(fuse)?;
-        let mounted = mw_fuse::mount(session, &path, &options(&wish)).map_err(fuse)?;
+        let mounted = mw_fuse::mount(session, &path, &options(&wish, &self.guard)).map_err(fuse)?;
         let place = Place { wish, state: Ok(mounted) };
         let answer = shown(&path, &place);
         places.insert(path.clone(), place);

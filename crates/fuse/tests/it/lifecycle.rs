@@ -1,14 +1,15 @@
 //! Making and ending mounts, and mounts whose server died.
 
 use crate::bed::{Mounted, bed, is_root};
-use mw_fuse::{MountOptions, clear_stale, mount, switch};
+use mw_fuse::{Guard, MountOptions, clear_stale, guard_main, mount, switch};
 use mw_model::ErrorKind;
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 fn source_of(dir: &Path) -> Option<String> {
     let table = fs::read_to_string("/proc/self/mounts").unwrap();
@@ -171,15 +172,7 @@ fn a_dead_mount_is_cleared() {
     let Some(bed) = bed() else { return };
     let at = bed.dir.path().join("m");
     fs::create_dir(&at).unwrap();
-    let mut server = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "lifecycle::server_for_a_dead_mount", "--ignored", "--nocapture"])
-        .env("MW_TEST_MOUNT", &at)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("mounted")));
+    let mut server = other_process("server_for_a_dead_mount", "MW_TEST_MOUNT", &at);
     fs::write(at.join("f"), "x").unwrap();
     let inside = File::open(&at).unwrap();
     server.kill().unwrap();
@@ -192,6 +185,96 @@ fn a_dead_mount_is_cleared() {
     fs::write(m.path("g"), "x").unwrap();
     assert_eq!(m.names(""), ["g"]);
     drop(inside);
+}
+
+/// Runs something of this file in a process of its own, until it says that it has mounted.
+fn other_process(what: &str, variable: &str, value: &Path) -> Child {
+    let mut process = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("lifecycle::{what}"), "--ignored", "--nocapture"])
+        .env(variable, value)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("mounted")));
+    process
+}
+
+/// The server is killed while it tells its mounts of one change after another, and programs wait in them with locks of the kernel held that the
+/// telling waits for: it goes, and so do they.
+#[test]
+fn a_killed_server_hangs_nobody() {
+    let Some(bed) = bed() else { return };
+    if !is_root() {
+        return;
+    }
+    for turn in 0..4u64 {
+        let places = [bed.dir.path().join(format!("m{turn}")), bed.dir.path().join(format!("n{turn}"))];
+        places.iter().for_each(|at| fs::create_dir(at).unwrap());
+        let mut server = other_process("server_in_a_storm", "MW_TEST_MOUNTS", &places[0]);
+        let script = "while :; do : >d/n$$ && mv d/n$$ d/r$$ && rm d/r$$ || exit; done";
+        let programs = places
+            .iter()
+            .flat_map(|at| [at; 3])
+            .map(|at| Command::new("sh").args(["-c", script]).current_dir(at).stderr(Stdio::null()).spawn().unwrap());
+        let mut programs: Vec<_> = programs.collect();
+        std::thread::sleep(Duration::from_millis(300 + 70 * turn));
+        server.kill().unwrap();
+        let until = Instant::now() + Duration::from_secs(20);
+        let mut stuck = None;
+        for process in std::iter::once(&mut server).chain(&mut programs) {
+            while process_lives(process) && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            if process_lives(process) {
+                stuck = Some(process.id());
+            }
+        }
+        for at in &places {
+            if stuck.is_some() {
+                // So that the failure does not hang in its turn.
+                let _ = Command::new("umount").arg("-f").arg(at).output();
+            }
+            clear_stale(at).unwrap();
+            assert!(source_of(at).is_none());
+        }
+        assert_eq!(stuck, None, "a process hangs");
+    }
+}
+
+fn process_lives(process: &mut Child) -> bool {
+    process.try_wait().unwrap().is_none()
+}
+
+/// Not a test: the server that [`a_killed_server_hangs_nobody`] kills.
+#[test]
+#[ignore = "run by another test"]
+fn server_in_a_storm() {
+    let Some(at) = std::env::var_os("MW_TEST_MOUNTS").map(PathBuf::from) else { return };
+    let Some(bed) = bed() else { return };
+    let guard = Guard::new(|| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "lifecycle::guard_of_a_server", "--ignored"]);
+        command.env("MW_TEST_SERVER", std::process::id().to_string());
+        command
+    });
+    bed.put("base", "d/k0", b"x");
+    let name = at.file_name().unwrap().to_str().unwrap().replace('m', "n");
+    let options = MountOptions { guard: Some(guard), ..Default::default() };
+    let _mounts = [at.clone(), at.with_file_name(name)].map(|at| mount(bed.session("base"), &at, &options).unwrap());
+    println!("mounted");
+    for turn in 0.. {
+        bed.put("base", &format!("d/k{}", turn % 8), b"another");
+    }
+}
+
+/// Not a test: the guard of [`server_in_a_storm`].
+#[test]
+#[ignore = "run by another test"]
+fn guard_of_a_server() {
+    let Ok(server) = std::env::var("MW_TEST_SERVER") else { return };
+    guard_main(server.parse().unwrap()).unwrap();
 }
 
 /// Not a test: the process that [`a_dead_mount_is_cleared`] kills.
