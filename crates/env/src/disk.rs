@@ -50,6 +50,22 @@ pub trait File: Send + Sync + std::fmt::Debug {
     /// `StorageFull` when the disk is full; otherwise those of the operating system.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
+    /// Writes as [`File::write_at`] does, and makes these bytes durable with all that it takes to find them again, the length of
+    /// the file above all (`O_DSYNC`). Of other bytes nothing is promised, and none are waited for.
+    ///
+    /// # Errors
+    /// Those of [`File::write_at`] and [`File::sync`].
+    fn write_durably(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_at(bytes, offset)?;
+        self.sync()
+    }
+
+    /// Says that no more is written to `offset..offset + len` for now, so that the disk may begin with it: a later sync then finds less
+    /// to do. Returns at once; nothing is promised by it, and nothing can go wrong.
+    fn settle(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
+
     /// Makes everything written before the call durable (`fdatasync`).
     ///
     /// # Errors

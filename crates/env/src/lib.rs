@@ -5,6 +5,7 @@
 
 mod clock;
 pub mod disk;
+mod early;
 mod local;
 
 pub use clock::Env;

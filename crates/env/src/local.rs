@@ -1,10 +1,12 @@
 //! A [`Disk`] over a real directory.
 
 use crate::disk::{Disk, File};
+use crate::early::Early;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 use std::fs;
 use std::io;
+use std::io::IoSlice;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct LocalDisk {
     dir: PathBuf,
+    early: Early,
 }
 
 impl LocalDisk {
@@ -23,7 +26,7 @@ impl LocalDisk {
     pub fn new(dir: &Path) -> io::Result<Self> {
         use std::os::unix::fs::DirBuilderExt;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        Ok(Self { dir: dir.to_owned() })
+        Ok(Self { dir: dir.to_owned(), early: Early::default() })
     }
 
     fn sync_dir(&self) -> io::Result<()> {
@@ -41,7 +44,7 @@ impl Disk for LocalDisk {
             file.sync_all()?;
             self.sync_dir()?;
         }
-        Ok(Arc::new(LocalFile(file)))
+        Ok(Arc::new(LocalFile { file: Arc::new(file), early: self.early.clone() }))
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
@@ -66,31 +69,58 @@ impl Disk for LocalDisk {
 }
 
 #[derive(Debug)]
-struct LocalFile(fs::File);
+struct LocalFile {
+    file: Arc<fs::File>,
+    early: Early,
+}
 
 impl File for LocalFile {
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.read_exact_at(out, offset)
+        self.file.read_exact_at(out, offset)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn write_durably(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match rustix::io::pwritev2(&*self.file, &[IoSlice::new(bytes)], offset, ReadWriteFlags::DSYNC) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    bytes = &bytes[written..];
+                    offset += written as u64;
+                }
+                Err(Errno::INTR) => {}
+                // A file system that knows no such writes knows how to sync.
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                    self.write_at(bytes, offset)?;
+                    return self.sync();
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&self, offset: u64, len: u64) {
+        self.early.begin(&self.file, offset, len);
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.file.set_len(len)
     }
 
     fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
-        match fallocate(&self.0, FallocateFlags::empty(), offset, len) {
+        match fallocate(&*self.file, FallocateFlags::empty(), offset, len) {
             Ok(()) => Ok(()),
             // A file system without fallocate still grows; space is then found at the write.
             Err(Errno::OPNOTSUPP) if self.len()? < offset + len => self.set_len(offset + len),
@@ -100,7 +130,7 @@ impl File for LocalFile {
     }
 
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
-        match fallocate(&self.0, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len) {
+        match fallocate(&*self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len) {
             Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
             Err(e) => Err(e.into()),
         }
@@ -111,14 +141,14 @@ impl File for LocalFile {
         let end = offset + len;
         let (mut at, mut held) = (offset, 0);
         while at < end {
-            let data = match seek(&self.0, SeekFrom::Data(at)) {
+            let data = match seek(&*self.file, SeekFrom::Data(at)) {
                 Ok(data) if data < end => data,
                 // No data up to the end of the file is this error.
                 Ok(_) | Err(Errno::NXIO) => break,
                 Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(len),
                 Err(e) => return Err(e.into()),
             };
-            at = seek(&self.0, SeekFrom::Hole(data))?.min(end);
+            at = seek(&*self.file, SeekFrom::Hole(data))?.min(end);
             held += at - data;
         }
         Ok(held)
@@ -126,6 +156,9 @@ impl File for LocalFile {
 
     fn allocated(&self) -> io::Result<u64> {
         use std::os::unix::fs::MetadataExt;
-        Ok(self.0.metadata()?.blocks() * 512)
+        Ok(self.file.metadata()?.blocks() * 512)
     }
 }
+
+#[cfg(test)]
+mod tests;

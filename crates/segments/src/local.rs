@@ -120,7 +120,7 @@ impl Local {
             let (id, file) = self.take(owner, log2_holding(len), wanted)?;
             cursor.close();
             cursor.log2 = id.size().trailing_zeros() as u8;
-            cursor.open = Some(Open { id, file, used: 0, grown: false });
+            cursor.open = Some(Open { id, file, used: 0, settled: 0, grown: false });
         }
         cursor.open.as_mut().ok_or_else(|| Error::invalid("an owner has no segment"))
     }
@@ -181,8 +181,11 @@ impl Local {
                 }
                 Err(error) => return Err(refused(1 << log2, &data.name, error)),
             }
-            // The length must be on disk before a claim can be: see the invariants of this module.
-            data.file.sync().map_err(|error| self.sync.stop(error))?;
+            // The length must be on disk before a claim can be: see the invariants of this module. In a file that is in use the last
+            // byte brings it there: unlike a sync it does not wait for all that was appended lately.
+            let settled =
+                if growth.from == 0 { data.file.sync() } else { data.file.write_durably(&[0], growth.to - 1) };
+            settled.map_err(|error| self.sync.stop(error))?;
             space.grow(growth);
             tracing::debug!(file = data.name, from = growth.from, to = growth.to, "a data file has grown");
             return Ok(());
@@ -261,7 +264,12 @@ impl Segments for Local {
         outcome.map_err(|error| refused(u64::from(len), &open.file.name, error))?;
         open.used += blob::padded(len);
         open.grown = true;
-        Ok(BlobRef { addr: Addr { segment: open.id, offset, len }, hash })
+        let (segment, file, ready) = (open.id, open.file.clone(), open.ready());
+        drop(cursor);
+        if let Some((from, to)) = ready {
+            file.file.settle(segment.offset() + u64::from(from), u64::from(to - from));
+        }
+        Ok(BlobRef { addr: Addr { segment, offset, len }, hash })
     }
 
     fn read(&self, blob: &BlobRef) -> Result<Bytes> {

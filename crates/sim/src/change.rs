@@ -25,6 +25,21 @@ impl Change {
             Self::Punch(range) => image.punch(range.clone()),
         }
     }
+
+    /// Returns whether the two may change the same sector, so that their order matters. A reservation changes no bytes, and a length
+    /// that was cut concerns all of them.
+    pub(crate) fn touches(&self, other: &Self) -> bool {
+        let range = |change: &Self| match change {
+            Self::Write { offset, bytes } => *offset..offset + bytes.len() as u64,
+            Self::SetLen(_) => 0..u64::MAX,
+            Self::Allocate(_) => 0..0,
+            Self::Punch(range) => range.clone(),
+        };
+        let (a, b) = (range(self), range(other));
+        let sectors = |r: &Range<u64>| (r.start / SECTOR, r.end.div_ceil(SECTOR));
+        let ((a, a_end), (b, b_end)) = (sectors(&a), sectors(&b));
+        a < b_end && b < a_end
+    }
 }
 
 /// How a power cut treats everything that was not synced. Drawn once for a crash, because the extremes (all lost, all kept)

@@ -9,12 +9,20 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// How many bytes make it worth while to tell the disk that it may begin with them: small appends reach it with the sync that they
+/// share.
+const SETTLE: u32 = 512 << 10;
+/// What the disk is told about, so that no page is written twice.
+const PAGE: u32 = 4096;
+
 /// The segment that an owner appends to.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) id: SegmentId,
     pub(super) file: Arc<DataFile>,
     pub(super) used: u32,
+    /// How far the disk was told that it may begin.
+    pub(super) settled: u32,
     /// Whether it grew since the last look at the claims.
     pub(super) grown: bool,
 }
@@ -23,6 +31,16 @@ impl Open {
     /// Returns whether `len` more bytes fit.
     pub(super) fn fits(&self, len: u32) -> bool {
         u64::from(self.used) + u64::from(len) <= self.id.size()
+    }
+
+    /// Returns the whole pages of which the disk may be told now that nothing more is written to them, once they are many enough.
+    pub(super) fn ready(&mut self) -> Option<(u32, u32)> {
+        let (from, to) = (self.settled, self.used / PAGE * PAGE);
+        if to - from < SETTLE {
+            return None;
+        }
+        self.settled = to;
+        Some((from, to))
     }
 }
 

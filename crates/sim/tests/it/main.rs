@@ -91,6 +91,32 @@ fn growth_may_be_lost_kept_or_found_as_zeros() {
 }
 
 #[test]
+fn a_durable_write_is_found_and_what_came_before_it_may_not_be() {
+    let (disk, f) = prepared(9, 4);
+    f.write_at(&[2; SECTOR], 0).unwrap();
+    f.allocate(4 * SECTOR as u64, 4 * SECTOR as u64).unwrap();
+    f.write_durably(&[3], 8 * SECTOR as u64 - 1).unwrap();
+    let found: HashSet<u8> = (0..100)
+        .map(|seed| {
+            let bytes = disk.crash_as(seed).contents("f").unwrap();
+            assert_eq!(bytes.len(), 8 * SECTOR, "its length is as durable as it is");
+            assert_eq!(bytes[8 * SECTOR - 1], 3);
+            bytes[0]
+        })
+        .collect();
+    assert_eq!(found, HashSet::from([1, 2]), "nothing is promised of other bytes");
+    // Over bytes that are not on disk, and after a cut, all of it is.
+    f.write_at(&[4; 2 * SECTOR], 0).unwrap();
+    f.write_durably(&[5; SECTOR], 0).unwrap();
+    f.set_len(6 * SECTOR as u64).unwrap();
+    f.write_durably(&[6], 6 * SECTOR as u64 - 1).unwrap();
+    for seed in 0..100 {
+        let bytes = disk.crash_as(seed).contents("f").unwrap();
+        assert_eq!((bytes.len(), bytes[0], bytes[SECTOR], bytes[6 * SECTOR - 1]), (6 * SECTOR, 5, 4, 6));
+    }
+}
+
+#[test]
 fn cuts_reservations_and_holes_may_be_lost() {
     let (disk, f) = prepared(8, 4);
     f.punch(0, 512).unwrap();
