@@ -5,7 +5,6 @@
 use crate::chunks::Faults;
 use crate::errors::{About, error, of};
 use crate::guard::pairs;
-use crate::pool::Pool;
 use hyper::{HeaderMap, Uri};
 use mw_model::Version;
 use mw_world::{Principal, Store};
@@ -17,14 +16,12 @@ use std::sync::Arc;
 /// The secrets of the store.
 pub(crate) struct Secrets {
     pub(crate) store: Arc<Store>,
-    pub(crate) pool: Pool,
 }
 
 #[async_trait::async_trait]
 impl S3Auth for Secrets {
     async fn get_secret_key(&self, access_key: &str) -> S3Result<SecretKey> {
-        let (store, id) = (Arc::clone(&self.store), access_key.to_owned());
-        let secret = self.pool.run(move || store.secret(&id).map_err(|e| of(&e, About::World))).await?;
+        let secret = self.store.secret(access_key).map_err(|e| of(&e, About::World))?;
         secret.map(SecretKey::from).ok_or_else(|| {
             error(S3ErrorCode::InvalidAccessKeyId, "The AWS Access Key Id you provided does not exist in our records.")
         })
@@ -86,21 +83,14 @@ pub(crate) fn token(uri: &Uri, headers: &HeaderMap) -> Option<String> {
 
 /// Resolves who presents a key, with the session token that it needs, if it needs one.
 ///
+/// It looks into memory, as the verifier's look for the secret does, and at the worst for one page of the metadata's tree: to hand
+/// that to another thread would cost more than it takes.
+///
 /// # Errors
 /// `InvalidToken`; the one refusal for a key that is dead.
-pub(crate) async fn presented(
-    store: &Arc<Store>,
-    pool: &Pool,
-    key: String,
-    token: Option<String>,
-    source: Option<IpAddr>,
-) -> S3Result<Principal> {
-    let store = Arc::clone(store);
-    let work = move || {
-        if !store.token_fits(&key, token.as_deref()).map_err(|e| of(&e, About::World))? {
-            return Err(error(S3ErrorCode::InvalidToken, "The provided token is malformed or otherwise invalid."));
-        }
-        Ok(store.principal(&key).map_err(|e| of(&e, About::World))?.speaking_from(source))
-    };
-    pool.run(work).await
+pub(crate) fn presented(store: &Store, key: &str, token: Option<&str>, source: Option<IpAddr>) -> S3Result<Principal> {
+    if !store.token_fits(key, token).map_err(|e| of(&e, About::World))? {
+        return Err(error(S3ErrorCode::InvalidToken, "The provided token is malformed or otherwise invalid."));
+    }
+    Ok(store.principal(key).map_err(|e| of(&e, About::World))?.speaking_from(source))
 }

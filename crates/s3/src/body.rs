@@ -1,8 +1,8 @@
 //! Content in and out, with bounded memory and back-pressure.
 //!
-//! Coming in, at most two pieces of [`PIECE`] are in memory: one on its way into the store while the next arrives. Going out, a
-//! piece is read when the client has taken the one before. Nothing that ends early becomes an object: content is handed to a verb
-//! only after the last byte was seen, the length agreed and every digest matched.
+//! Coming in, at most two pieces of [`PIECE`] are in memory: one on its way into the store while the next arrives. Going out, two of
+//! [`AHEAD`] are: one on its way to the client while the next is read. Nothing that ends early becomes an object: content is handed
+//! to a verb only after the last byte was seen, the length agreed and every digest matched.
 
 use crate::auth::Asked;
 use crate::chunks::{Fault, Faults};
@@ -11,51 +11,94 @@ use crate::errors::{About, custom, error, internal, of};
 use crate::pool::Pool;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
+use hyper::header::EXPECT;
 use mw_world::{ChecksumAlgorithm, Object, Staged};
 use s3s::dto::StreamingBlob;
 use s3s::{Body, S3Error, S3ErrorCode, S3Result, StdError, TrailingHeaders};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// How much content is handed to the store, or to a client, at once.
+/// How much content is handed to the store at once.
 pub(crate) const PIECE: usize = 1 << 20;
+
+/// How much content is read for a client at once.
+const AHEAD: usize = 512 << 10;
+
+/// Content up to this length is received before anything is done with it, and then all is done in one go.
+const SMALL: u64 = 64 << 10;
 
 /// The largest content of one PUT or part (AWS: 5 GiB).
 pub(crate) const CONTENT_MAX: u64 = 5 << 30;
 
-/// Content on its way into the store.
-struct Arriving {
-    staged: Staged,
-    digests: Digests,
+/// Something that content runs through, in order: here, or with a thread that works on a piece of it.
+enum Lane<T> {
+    Here(Box<T>),
+    Away(JoinHandle<S3Result<Box<T>>>),
 }
 
-/// Where the content is: here, or with a thread that takes a piece of it into the store.
-enum Place {
-    Here(Box<Arriving>),
-    Away(JoinHandle<S3Result<Box<Arriving>>>),
-}
+impl<T: Send + 'static> Lane<T> {
+    fn new(it: T) -> Self {
+        Self::Here(Box::new(it))
+    }
 
-impl Place {
-    async fn here(self) -> S3Result<Box<Arriving>> {
+    async fn here(self) -> S3Result<Box<T>> {
         match self {
-            Self::Here(arriving) => Ok(arriving),
+            Self::Here(it) => Ok(it),
             Self::Away(work) => work.await.map_err(|e| internal(&e))?,
         }
     }
 
-    /// Waits for the piece before, then sends the next one on its way.
-    async fn push(self, pool: &Pool, pieces: Vec<Bytes>) -> S3Result<Self> {
-        let mut arriving = self.here().await?;
+    /// Sends pieces on their way; whoever asks for the lane waits for them.
+    fn away(mut it: Box<T>, pool: &Pool, pieces: Arc<[Bytes]>, each: fn(&mut T, &[u8]) -> S3Result<()>) -> Self {
         let pool = pool.clone();
         let work = move || {
-            for piece in &pieces {
-                arriving.digests.update(piece);
-                arriving.staged.push(piece).map_err(|e| of(&e, About::Key))?;
-            }
-            Ok(arriving)
+            pieces.iter().try_for_each(|piece| each(&mut it, piece))?;
+            Ok(it)
         };
-        Ok(Self::Away(tokio::spawn(async move { pool.run(work).await })))
+        Self::Away(tokio::spawn(async move { pool.run(work).await }))
     }
+}
+
+/// Content on its way into the store. Its digests are computed on a thread beside the one that stores it: MD5 alone takes longer than
+/// all that the store does, and cannot be divided.
+struct Arriving {
+    digests: Lane<Digests>,
+    staged: Lane<Staged>,
+}
+
+impl Arriving {
+    /// Waits for the pieces before, then sends the next ones on their way.
+    async fn push(self, pool: &Pool, pieces: Vec<Bytes>) -> S3Result<Self> {
+        let (digests, staged) = tokio::join!(self.digests.here(), self.staged.here());
+        let (digests, staged, pieces) = (digests?, staged?, Arc::<[Bytes]>::from(pieces));
+        Ok(Self {
+            digests: Lane::away(digests, pool, Arc::clone(&pieces), digest),
+            staged: Lane::away(staged, pool, pieces, store),
+        })
+    }
+
+    /// Takes in the last pieces.
+    async fn finish(self, pool: &Pool, pieces: Vec<Bytes>) -> S3Result<(Staged, Digested)> {
+        let (digests, staged) = tokio::join!(self.digests.here(), self.staged.here());
+        let (mut digests, mut staged) = (digests?, staged?);
+        pool.run(move || {
+            for piece in &pieces {
+                digest(&mut digests, piece)?;
+                store(&mut staged, piece)?;
+            }
+            Ok((*staged, digests.finish()))
+        })
+        .await
+    }
+}
+
+fn digest(digests: &mut Digests, piece: &[u8]) -> S3Result<()> {
+    digests.update(piece);
+    Ok(())
+}
+
+fn store(staged: &mut Staged, piece: &[u8]) -> S3Result<()> {
+    staged.push(piece).map_err(|e| of(&e, About::Key))
 }
 
 /// Content that has arrived whole, as long and with the digests that the client said.
@@ -81,8 +124,72 @@ pub(crate) async fn receive(
     otherwise: &[ChecksumAlgorithm],
 ) -> S3Result<Received> {
     let length = Length::Exactly(length(asked)?);
-    let content = content.unwrap_or_else(|| StreamingBlob::from(Body::empty()));
-    take(pool, staged, content, length, asked, always, otherwise).await
+    take(pool, staged, content_of(content), length, asked, always, otherwise).await
+}
+
+fn content_of(content: Option<StreamingBlob>) -> StreamingBlob {
+    content.unwrap_or_else(|| StreamingBlob::from(Body::empty()))
+}
+
+/// Small content that has arrived whole and waits for a place in the store.
+pub(crate) struct Held {
+    pieces: Vec<Bytes>,
+    digests: Digests,
+    claims: Claims,
+}
+
+/// Returns whether content is so small that it may come before its right to be there was asked for. A client that waits to be asked
+/// for it wants to hear of a refusal first.
+pub(crate) fn is_small(asked: &Asked) -> bool {
+    length(asked).is_ok_and(|length| length <= SMALL) && !asked.headers.contains_key(EXPECT)
+}
+
+/// Receives small content.
+///
+/// # Errors
+/// Those of [`receive`] that concern how it came.
+pub(crate) async fn hold(
+    content: Option<StreamingBlob>,
+    asked: &Asked,
+    otherwise: &[ChecksumAlgorithm],
+) -> S3Result<Held> {
+    let mut incoming = Incoming::new(content_of(content), Length::Exactly(length(asked)?), asked);
+    let (claims, algorithms) = claims(asked, None, otherwise)?;
+    let pieces = incoming.all().await?;
+    Ok(Held { pieces, digests: Digests::new(&algorithms), claims: trailed(claims, asked)? })
+}
+
+impl Held {
+    /// Takes the content into the store. Blocks.
+    ///
+    /// # Errors
+    /// Those of [`receive`] that concern what it is.
+    pub(crate) fn take_in(mut self, mut staged: Staged) -> S3Result<Received> {
+        for piece in &self.pieces {
+            digest(&mut self.digests, piece)?;
+            store(&mut staged, piece)?;
+        }
+        let digested = self.digests.finish();
+        self.claims.verify(&digested)?;
+        Ok(Received { staged, digested })
+    }
+}
+
+/// Returns what the client claims, and what must be computed.
+fn claims(
+    asked: &Asked,
+    always: Option<ChecksumAlgorithm>,
+    otherwise: &[ChecksumAlgorithm],
+) -> S3Result<(Claims, Vec<ChecksumAlgorithm>)> {
+    let claims = Claims::of(&asked.headers)?;
+    let mut algorithms = claims.algorithms(otherwise);
+    algorithms.extend(always.filter(|a| !algorithms.contains(a)));
+    Ok((claims, algorithms))
+}
+
+/// Adds what the trailer claims, once the content has arrived.
+fn trailed(claims: Claims, asked: &Asked) -> S3Result<Claims> {
+    claims.with_trailer(asked.trailer.as_ref().and_then(TrailingHeaders::take))
 }
 
 /// How long content may be.
@@ -123,6 +230,51 @@ impl Length {
     }
 }
 
+/// Content as it arrives, piece by piece.
+struct Incoming<'a, S> {
+    content: S,
+    length: Length,
+    size: u64,
+    faults: &'a Faults,
+}
+
+impl<'a, S: Stream<Item = Result<Bytes, StdError>> + Unpin> Incoming<'a, S> {
+    fn new(content: S, length: Length, asked: &'a Asked) -> Self {
+        Self { content, length, size: 0, faults: &asked.faults }
+    }
+
+    /// Returns what has arrived: about [`PIECE`], or the last of it and `true`.
+    async fn next(&mut self) -> S3Result<(Vec<Bytes>, bool)> {
+        let (mut pieces, mut waiting) = (Vec::new(), 0);
+        while waiting < PIECE {
+            let Some(piece) = self.content.next().await else {
+                self.length.check(self.size)?;
+                return Ok((pieces, true));
+            };
+            let piece = piece.map_err(|e| faulty(&e, self.faults))?;
+            self.size += piece.len() as u64;
+            waiting += piece.len();
+            if self.size > self.length.most() {
+                return Err(self.length.over());
+            }
+            pieces.push(piece);
+        }
+        Ok((pieces, false))
+    }
+
+    /// Returns all of it, which the length says is little.
+    async fn all(&mut self) -> S3Result<Vec<Bytes>> {
+        let mut all = Vec::new();
+        loop {
+            let (pieces, last) = self.next().await?;
+            all.extend(pieces);
+            if last {
+                return Ok(all);
+            }
+        }
+    }
+}
+
 /// Takes content whose length the request does not say otherwise into the store, as [`receive`] does.
 ///
 /// # Errors
@@ -130,35 +282,24 @@ impl Length {
 pub(crate) async fn take(
     pool: &Pool,
     staged: Staged,
-    mut content: impl Stream<Item = Result<Bytes, StdError>> + Unpin,
+    content: impl Stream<Item = Result<Bytes, StdError>> + Unpin,
     length: Length,
     asked: &Asked,
     always: Option<ChecksumAlgorithm>,
     otherwise: &[ChecksumAlgorithm],
 ) -> S3Result<Received> {
-    let claims = Claims::of(&asked.headers)?;
-    let mut algorithms = claims.algorithms(otherwise);
-    algorithms.extend(always.filter(|a| !algorithms.contains(a)));
-    let mut place = Place::Here(Box::new(Arriving { staged, digests: Digests::new(&algorithms) }));
-    let (mut pieces, mut waiting, mut size) = (Vec::new(), 0, 0u64);
-    while let Some(piece) = content.next().await {
-        let piece = piece.map_err(|e| faulty(&e, &asked.faults))?;
-        size += piece.len() as u64;
-        waiting += piece.len();
-        if size > length.most() {
-            return Err(length.over());
+    let (claims, algorithms) = claims(asked, always, otherwise)?;
+    let mut arriving = Arriving { digests: Lane::new(Digests::new(&algorithms)), staged: Lane::new(staged) };
+    let mut incoming = Incoming::new(content, length, asked);
+    let pieces = loop {
+        match incoming.next().await? {
+            (pieces, false) => arriving = arriving.push(pool, pieces).await?,
+            (pieces, true) => break pieces,
         }
-        pieces.push(piece);
-        if waiting >= PIECE {
-            place = place.push(pool, std::mem::take(&mut pieces)).await?;
-            waiting = 0;
-        }
-    }
-    length.check(size)?;
-    let arriving = *place.push(pool, pieces).await?.here().await?;
-    let digested = arriving.digests.finish();
-    claims.with_trailer(asked.trailer.as_ref().and_then(TrailingHeaders::take))?.verify(&digested)?;
-    Ok(Received { staged: arriving.staged, digested })
+    };
+    let (staged, digested) = arriving.finish(pool, pieces).await?;
+    trailed(claims, asked)?.verify(&digested)?;
+    Ok(Received { staged, digested })
 }
 
 /// Checks what can be refused before the first byte of content is read.
@@ -240,26 +381,54 @@ pub(crate) fn faulty(cause: &StdError, faults: &Faults) -> S3Error {
     incomplete()
 }
 
-/// Makes the body of an answer from `length` bytes of an object at `offset`.
-///
-/// # Errors
-/// Those of the engine, when the content is small and read at once; later ones break the connection, so that no client takes a part
-/// for the whole.
-pub(crate) async fn send(pool: &Pool, object: Arc<Object>, offset: u64, length: u64) -> S3Result<StreamingBlob> {
-    if length <= PIECE as u64 {
-        let data = read(pool, object, offset, length).await?;
-        return Ok(StreamingBlob::from(Body::from(data)));
+/// An object on its way to a client.
+pub(crate) struct Outgoing {
+    /// The object.
+    pub(crate) object: Arc<Object>,
+    offset: u64,
+    length: u64,
+    /// All of what is asked for, when it is little.
+    small: Option<Vec<Bytes>>,
+}
+
+impl Outgoing {
+    /// Makes ready to send `length` bytes of an object at `offset`. Blocks.
+    ///
+    /// # Errors
+    /// Those of the engine, when the content is small and read at once.
+    pub(crate) fn new(object: Object, offset: u64, length: u64) -> S3Result<Self> {
+        let small = if length <= AHEAD as u64 { Some(runs(&object, offset, length)?) } else { None };
+        Ok(Self { object: Arc::new(object), offset, length, small })
     }
-    let pool = pool.clone();
-    let pieces = stream::iter((0..length).step_by(PIECE))
-        .then(move |at| {
-            let (pool, object) = (pool.clone(), Arc::clone(&object));
-            let size = (length - at).min(PIECE as u64);
-            // A task of its own, so that the stream can be shared as the body of an answer must be.
-            tokio::spawn(async move { read(&pool, object, offset + at, size).await })
-        })
-        .map(|read| read.map_err(std::io::Error::other)?.map_err(std::io::Error::other));
-    Ok(StreamingBlob::wrap(pieces.into_stream()))
+
+    /// Makes the body of an answer. An error on the way breaks the connection, so that no client takes a part for the whole.
+    pub(crate) fn send(self, pool: &Pool) -> StreamingBlob {
+        let Self { object, offset, length, small } = self;
+        if let Some(mut runs) = small {
+            let whole = if runs.len() < 2 { runs.pop().unwrap_or_default() } else { runs.concat().into() };
+            return StreamingBlob::from(Body::from(whole));
+        }
+        let pool = pool.clone();
+        let pieces = stream::iter((0..length).step_by(AHEAD))
+            .map(move |at| {
+                let (pool, object) = (pool.clone(), Arc::clone(&object));
+                let size = (length - at).min(AHEAD as u64);
+                // A task of its own, so that the next is read while this one is sent.
+                tokio::spawn(async move { pool.run(move || runs(&object, offset + at, size)).await })
+            })
+            .buffered(2)
+            .map(|read| read.map_err(std::io::Error::other)?.map_err(std::io::Error::other))
+            .map_ok(|runs| stream::iter(runs.into_iter().map(Ok::<_, std::io::Error>)))
+            .try_flatten();
+        StreamingBlob::wrap(pieces)
+    }
+}
+
+/// Reads a range of an object, as the runs of bytes that the store has it in.
+fn runs(object: &Object, offset: u64, length: u64) -> S3Result<Vec<Bytes>> {
+    let runs = object.read_runs(offset, length as usize).map_err(|e| of(&e, About::Key))?;
+    let read = runs.iter().map(|run| run.len() as u64).sum::<u64>();
+    if read == length { Ok(runs) } else { Err(internal(&"an object is shorter than it says")) }
 }
 
 /// Reads a piece of an object.

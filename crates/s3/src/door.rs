@@ -8,7 +8,7 @@ use crate::form;
 use crate::guard::{Framed, admit, pairs};
 use crate::host::{Suffix, is_virtual};
 use crate::iam::{self, Call, Dialect};
-use crate::names::repaired;
+use crate::names::{is_sound, repaired};
 use crate::pool::Pool;
 use crate::verbs::Verbs;
 use crate::verified::Verified;
@@ -72,10 +72,10 @@ pub fn service(store: Arc<Store>, options: S3Options) -> S3Door {
         builder
     };
     let S3Options { public_url, encrypted_url, .. } = options;
-    let verbs = Verbs { store: Arc::clone(&store), pool: pool.clone(), public_url, encrypted_url };
+    let verbs = Verbs { store: Arc::clone(&store), pool, public_url, encrypted_url };
     let router = build(S3ServiceBuilder::new(verbs.clone())).build();
     let mut verifier = build(S3ServiceBuilder::new(Nothing));
-    verifier.set_auth(Secrets { store: Arc::clone(&store), pool });
+    verifier.set_auth(Secrets { store: Arc::clone(&store) });
     verifier.set_route(Verified { verbs: verbs.clone(), suffix: suffix.clone(), router });
     S3Door { verifier: verifier.build(), store, verbs, suffix }
 }
@@ -139,7 +139,7 @@ impl S3Door {
         let (store, pool) = (&self.verbs.store, &self.verbs.pool);
         let (key, data) = iam::signed::verified(store, pool, &parts, body).await?;
         let source = parts.extensions.get::<SocketAddr>().map(SocketAddr::ip);
-        let principal = presented(store, pool, key, token(&parts.uri, &parts.headers), source).await?;
+        let principal = presented(store, &key, token(&parts.uri, &parts.headers).as_deref(), source)?;
         let query = pairs(parts.uri.query().unwrap_or_default());
         let (region, faults, trailer) = (String::new(), Faults::default(), None);
         let encrypted = parts.extensions.get::<Encrypted>().is_some();
@@ -191,6 +191,9 @@ fn finish(mut answer: Response<Body>, id: &str) -> Response<Body> {
     let xml = answer.headers().get(CONTENT_TYPE).is_some_and(|v| v == "application/xml");
     if let Some(body) = answer.body().bytes().filter(|b| xml && !b.is_empty()) {
         let error = answer.status().is_client_error() || answer.status().is_server_error();
+        if !error && is_sound(&body) {
+            return answer;
+        }
         // Only keys and other texts of clients can bring what XML cannot carry.
         let mut text = repaired(&String::from_utf8_lossy(&body));
         if error && let Some(end) = text.rfind("</Error>") {

@@ -81,7 +81,7 @@ pub(crate) async fn post(
     let Fields { list, file, name } = fields::read(&mut form).await?;
     let get = |name: &str| list.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str());
     let now = verbs.store.env().now();
-    let secrets = Secrets { store: Arc::clone(&verbs.store), pool: verbs.pool.clone() };
+    let secrets = Secrets { store: Arc::clone(&verbs.store) };
     let signed = signature::verify(&secrets, &list, now).await?;
     let written = get("key").filter(|key| !key.is_empty()).ok_or_else(|| {
         error(
@@ -97,8 +97,7 @@ pub(crate) async fn post(
     policy.check(&judged, &bucket, now)?;
     let key = key_of(&written)?;
     let source = parts.extensions.get::<SocketAddr>().map(SocketAddr::ip);
-    let token = get("x-amz-security-token").map(str::to_owned);
-    let principal = presented(&verbs.store, &verbs.pool, signed.key.to_owned(), token, source).await?;
+    let principal = presented(&verbs.store, signed.key, get("x-amz-security-token"), source)?;
     let asked = Arc::new(Asked {
         principal,
         encrypted: parts.extensions.get::<Encrypted>().is_some(),

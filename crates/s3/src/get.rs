@@ -4,7 +4,7 @@
 //! pinned when it is found, so that an answer is of one version from its first header to its last byte.
 
 use crate::auth::Asked;
-use crate::body::send;
+use crate::body::Outgoing;
 use crate::conditions::{Span, check, if_range, no_such_part, read, span};
 use crate::errors::error;
 use crate::meta::{as_given, class, content_type, etag, metadata, stamp, sum_type, sums, sums_typed};
@@ -13,7 +13,7 @@ use crate::verbs::Verbs;
 use crate::versions;
 use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
-use mw_world::{Checksum as Sum, Object, ObjectInfo};
+use mw_world::{Checksum as Sum, ObjectInfo};
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Response, S3Result};
 use std::sync::Arc;
@@ -135,25 +135,25 @@ pub(crate) async fn get_object(
     input: GetObjectInput,
 ) -> S3Result<S3Response<GetObjectOutput>> {
     let key = key_of(&input.key)?;
-    let (door, caller, version) = (verbs.clone(), Arc::clone(&asked), input.version_id);
-    let (object, id): (Object, _) = verbs
-        .pool
-        .run(move || {
-            let (session, version) = door.versioned(&caller, &input.bucket, version.as_deref())?;
-            let object = versions::object(&session, &key, version)?;
-            let id = versions::id_of(&session, &object.info);
-            Ok((object, id))
-        })
-        .await?;
-    let chosen = choose(&asked, &object.info, input.part_number)?;
+    let (door, version) = (verbs.clone(), input.version_id);
+    let find = move || {
+        let (session, version) = door.versioned(&asked, &input.bucket, version.as_deref())?;
+        let object = versions::object(&session, &key, version)?;
+        let id = versions::id_of(&session, &object.info);
+        let chosen = choose(&asked, &object.info, input.part_number)?;
+        let outgoing = Outgoing::new(object, chosen.offset, chosen.length)?;
+        Ok((outgoing, id, chosen))
+    };
+    let (outgoing, id, chosen) = verbs.pool.run(find).await?;
+    let info = &outgoing.object.info;
     let mut output = GetObjectOutput { version_id: id, ..GetObjectOutput::default() };
-    described!(output, &object.info, &chosen);
-    output.tag_count = Some(object.info.meta.tags.len() as i32).filter(|n| *n > 0);
-    let mut headers = as_given(&object.info);
+    described!(output, info, &chosen);
+    output.tag_count = Some(info.meta.tags.len() as i32).filter(|n| *n > 0);
+    let mut headers = as_given(info);
     if input.response_expires.is_some() {
         headers.remove(hyper::header::EXPIRES);
     }
-    output.body = Some(send(&verbs.pool, Arc::new(object), chosen.offset, chosen.length).await?);
+    output.body = Some(outgoing.send(&verbs.pool));
     Ok(S3Response { status: status(&chosen), ..S3Response::with_headers(output, headers) })
 }
 

@@ -54,6 +54,14 @@ pub(crate) fn xml_of(key: &[u8]) -> String {
     show(key, is_xml)
 }
 
+/// Whether finished XML is certainly well-formed: nearly always, and seen at a glance, while [`repaired`] goes through every character.
+pub(crate) fn is_sound(xml: &[u8]) -> bool {
+    // Among the characters of several bytes, those that XML cannot carry start with 0xEF. Counted, not looked for, so that the whole is
+    // one pass without a branch.
+    let suspect = |b: &u8| *b == 0xEF || (*b < 0x20 && *b != b'\t' && *b != b'\n');
+    xml.iter().filter(|b| suspect(b)).count() == 0
+}
+
 /// Makes finished XML well-formed: a carriage return becomes a reference, or it would be read back as a line feed (XML 1.0, 2.11), and
 /// what XML cannot carry comes under the escape of keys.
 pub(crate) fn repaired(xml: &str) -> String {

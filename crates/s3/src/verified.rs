@@ -64,7 +64,7 @@ impl S3Route for Verified {
         let key = request.credentials.as_ref().ok_or_else(denied)?.access_key.clone();
         let source = request.extensions.get::<SocketAddr>().map(SocketAddr::ip);
         let token = token(&request.uri, &request.headers);
-        let principal = presented(&self.verbs.store, &self.verbs.pool, key, token, source).await?;
+        let principal = presented(&self.verbs.store, &key, token.as_deref(), source)?;
         let encrypted = request.extensions.get::<Encrypted>().is_some();
         let faults = request.extensions.get::<Faults>().cloned().unwrap_or_default();
         let id = request.extensions.get::<RequestId>().map_or_else(String::new, |id| id.0.clone());

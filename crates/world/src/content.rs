@@ -107,6 +107,22 @@ impl Content {
         Ok(bytes)
     }
 
+    /// Returns `start..end` of a file as runs of bytes, in order and none of them copied; holes are zeros.
+    pub(crate) fn runs(&self, extents: &[(u64, Extent)], start: u64, end: u64) -> Result<Vec<Bytes>> {
+        let mut runs = Vec::with_capacity(extents.len());
+        let mut at = start;
+        for (from, extent) in extents {
+            let (run, to) = ((*from).max(at), (from + u64::from(extent.len)).min(end));
+            if run < to {
+                zeros(&mut runs, run - at);
+                runs.push(self.read(&extent.part((run - from) as u32, (to - run) as u32))?);
+                at = to;
+            }
+        }
+        zeros(&mut runs, end - at);
+        Ok(runs)
+    }
+
     /// Assembles `start..end` of a file from its extents; holes are zeros.
     pub(crate) fn assemble(&self, extents: &[(u64, Extent)], start: u64, end: u64) -> Result<Bytes> {
         if let [(at, extent)] = extents
@@ -124,5 +140,15 @@ impl Content {
             }
         }
         Ok(out.freeze())
+    }
+}
+
+/// Adds `len` zeros.
+fn zeros(runs: &mut Vec<Bytes>, mut len: u64) {
+    static ZEROS: [u8; PIECE] = [0; PIECE];
+    while len > 0 {
+        let run = len.min(PIECE as u64);
+        runs.push(Bytes::from_static(&ZEROS[..run as usize]));
+        len -= run;
     }
 }

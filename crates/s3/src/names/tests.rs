@@ -53,6 +53,24 @@ fn percent_goes_both_ways() {
 }
 
 #[test]
+fn what_seems_sound_needs_no_repair() {
+    let texts = [
+        "",
+        "<Key>a b\tc\n\u{e9}\u{4e00}\u{1f600}</Key>",
+        "a\rb",
+        "\u{1}",
+        "\u{fffe}",
+        "\u{ffff}",
+        "\u{f741}",
+        "\u{ff01}",
+        "\0",
+    ];
+    let sound: Vec<bool> = texts.iter().map(|text| is_sound(text.as_bytes())).collect();
+    assert_eq!(sound, [true, true, false, false, false, false, false, false, false]);
+    assert!(texts.iter().zip(&sound).all(|(text, sound)| !sound || repaired(text) == *text));
+}
+
+#[test]
 fn finished_xml_is_repaired() {
     assert_eq!(
         repaired("<Key>a\rb\u{1}\n\u{fffe}\u{f741}</Key>"),
