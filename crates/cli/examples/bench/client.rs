@@ -106,6 +106,11 @@ impl Client {
         body: &[u8],
         unsigned: bool,
     ) -> (u16, Vec<u8>) {
+        self.send(method, target, headers, body, unsigned);
+        self.reply(method == "HEAD")
+    }
+
+    fn send(&mut self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8], unsigned: bool) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let payload = if unsigned { UNSIGNED.to_owned() } else { sha256_hex(body) };
@@ -133,10 +138,27 @@ impl Client {
         let stream = self.stream.get_mut();
         stream.write_all(head.as_bytes()).unwrap();
         stream.write_all(body).unwrap();
-        self.reply(method == "HEAD")
+    }
+
+    /// Gets an object that must be there and hands what arrives to `each`, without keeping it; returns how much it was.
+    pub fn pull(&mut self, target: &str, mut each: impl FnMut(&[u8])) -> usize {
+        self.send("GET", target, &[], b"", false);
+        let mut total = 0;
+        let status = self.receive(false, &mut |part| {
+            total += part.len();
+            each(part);
+        });
+        assert_eq!(status, 200, "GET {target}");
+        total
     }
 
     fn reply(&mut self, bare: bool) -> (u16, Vec<u8>) {
+        let mut body = Vec::new();
+        let status = self.receive(bare, &mut |part| body.extend_from_slice(part));
+        (status, body)
+    }
+
+    fn receive(&mut self, bare: bool, each: &mut dyn FnMut(&[u8])) -> u16 {
         let mut status = 0;
         let (mut length, mut chunked) = (0usize, false);
         loop {
@@ -155,26 +177,33 @@ impl Client {
             }
             chunked |= lower.starts_with("transfer-encoding:") && lower.contains("chunked");
         }
-        let mut body = Vec::new();
         if bare {
-            return (status, body);
+            return status;
         }
         if !chunked {
-            body.resize(length, 0);
-            self.stream.read_exact(&mut body).unwrap();
-            return (status, body);
+            self.part(length, each);
+            return status;
         }
         loop {
             let mut line = String::new();
             self.stream.read_line(&mut line).unwrap();
             let n = usize::from_str_radix(line.trim().split(';').next().unwrap(), 16).unwrap();
-            let start = body.len();
-            body.resize(start + n, 0);
-            self.stream.read_exact(&mut body[start..]).unwrap();
+            self.part(n, each);
             self.stream.read_line(&mut String::new()).unwrap();
             if n == 0 {
-                return (status, body);
+                return status;
             }
+        }
+    }
+
+    fn part(&mut self, mut length: usize, each: &mut dyn FnMut(&[u8])) {
+        let mut part = vec![0; length.min(256 << 10)];
+        while length > 0 {
+            let most = length.min(part.len());
+            let got = self.stream.read(&mut part[..most]).unwrap();
+            assert!(got > 0, "the connection ended with {length} bytes still to come");
+            each(&part[..got]);
+            length -= got;
         }
     }
 
