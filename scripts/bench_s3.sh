@@ -143,7 +143,7 @@ for part in $parts; do
         bench objects "$ours" $(durable) $loose || status=1
         ;;
     list)
-        echo "== keys (s3s-fs is left out: it reads its whole folder for every page)"
+        echo "== keys (s3s-fs, which syncs nothing, is left out)"
         # Nothing is learnt from waiting for the peer's disk a million times; it is synced again for what is measured.
         [ -n "$garage_pid" ] && garage_serve false
         bench fill "$ours" $(durable) || { status=1; continue; }

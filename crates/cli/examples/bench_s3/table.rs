@@ -42,7 +42,7 @@ impl Ratio {
 impl Table {
     /// Prints the head. The second server is the one that ratios are taken to.
     pub fn new(peers: &[Peer]) -> Self {
-        let mut head = format!("   {:<34}{:<7}", "", "");
+        let mut head = format!("   {:<38}{:<7}", "", "");
         peers.iter().for_each(|peer| head.push_str(&format!("{:>13}", peer.name)));
         println!("{head}{:>13}", "disk");
         Self { start: Instant::now(), durable: peers.get(1).map(|peer| peer.name.clone()) }
@@ -66,7 +66,7 @@ impl Table {
 
     /// Prints a row.
     pub fn row(&self, what: &str, unit: &str, figures: &[Option<f64>], disk: Option<f64>, ratios: &[Ratio]) {
-        let mut line = format!("   {what:<34}{unit:<7}");
+        let mut line = format!("   {what:<38}{unit:<7}");
         for figure in figures.iter().chain([&disk]) {
             line.push_str(&figure.map_or(format!("{:>13}", "-"), |n| format!("{n:>13.1}")));
         }
