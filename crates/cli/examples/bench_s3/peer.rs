@@ -16,7 +16,7 @@ impl Peer {
         let mut parts = text.splitn(5, '=');
         let mut next = || parts.next().map(str::to_owned);
         let (name, address, id, secret, pid) = (next()?, next()?, next()?, next()?, next()?);
-        Some(Self { name, address, credentials: Credentials { id, secret }, pid })
+        Some(Self { name, address, credentials: Credentials { id, secret, token: None }, pid })
     }
 
     pub fn client(&self) -> Client {
