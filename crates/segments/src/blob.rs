@@ -22,6 +22,7 @@ use crate::{BlobRef, MAX_BLOB};
 use bytes::Bytes;
 use mw_model::codec::{DecodeError, Reader, Writer};
 use mw_model::{Hash, WorldId};
+use std::cell::RefCell;
 
 /// The length of a header, in bytes.
 pub const HEADER: usize = 64;
@@ -38,6 +39,13 @@ const COMPRESS_FROM: usize = 256;
 /// Contents of at least this length are judged by their first [`PROBE`] bytes before all of it is compressed.
 const PROBE_FROM: usize = 16 << 10;
 const PROBE: usize = 4 << 10;
+
+/// What a thread keeps to compress into, in bytes: enough for the pieces of a mount.
+const SCRATCH: usize = 80 << 10;
+
+thread_local! {
+    static SPARE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// How the content of a blob is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -233,17 +241,76 @@ pub fn seal(world: WorldId, content: &[u8]) -> (Hash, Vec<u8>) {
 
 /// Returns room for a header and the compressed content, or nothing when that saves less than an eighth.
 fn compress(content: &[u8]) -> Option<Vec<u8>> {
-    if content.len() < COMPRESS_FROM || (content.len() >= PROBE_FROM && squeeze(&content[..PROBE]).is_none()) {
+    if content.len() < COMPRESS_FROM || (content.len() >= PROBE_FROM && squeeze(&content[..PROBE], |_| ()).is_none()) {
         return None;
     }
-    squeeze(content)
+    squeeze(content, |squeezed| {
+        let mut bytes = Vec::with_capacity(HEADER + squeezed.len());
+        bytes.resize(HEADER, 0);
+        bytes.extend_from_slice(squeezed);
+        bytes
+    })
 }
 
-fn squeeze(content: &[u8]) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; HEADER + lz4_flex::block::get_maximum_output_size(content.len())];
-    let len = lz4_flex::block::compress_into(content, &mut bytes[HEADER..]).ok()?;
-    bytes.truncate(HEADER + len);
-    (len <= content.len() - content.len() / 8).then_some(bytes)
+/// Hands the compressed content to `take` when it saves an eighth.
+fn squeeze<T>(content: &[u8], take: impl FnOnce(&[u8]) -> T) -> Option<T> {
+    let most = lz4_flex::block::get_maximum_output_size(content.len());
+    scratch(most, |room| {
+        let len = lz4_flex::block::compress_into(content, room).ok()?;
+        (len <= content.len() - content.len() / 8).then(|| take(&room[..len]))
+    })
+}
+
+/// Lends `len` bytes with anything in them: a thread that seals or opens one blob after another asks for memory once, unless the
+/// blob is large. Not to be called in `work`.
+pub(crate) fn scratch<T>(len: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
+    if len > SCRATCH {
+        return work(&mut vec![0; len]);
+    }
+    SPARE.with_borrow_mut(|spare| {
+        if spare.is_empty() {
+            spare.resize(SCRATCH, 0);
+        }
+        work(&mut spare[..len])
+    })
+}
+
+/// Returns the header of `blob` at the start of `bytes`, which agrees with the address and names the content.
+///
+/// # Errors
+/// The header or its lengths do not agree with `blob`, or the content cannot be read.
+pub fn header(bytes: &[u8], blob: &BlobRef) -> Result<Header, Flaw> {
+    let header = Header::decode(bytes)?;
+    if header.codec != Codec::Hole && header.hash != blob.hash {
+        return Err(Flaw::Other);
+    }
+    if header.len() != blob.addr.len {
+        return Err(Flaw::Length);
+    }
+    if header.key != 0 {
+        return Err(Flaw::Key(header.key));
+    }
+    Ok(header)
+}
+
+/// Fills `out`, which is as long as the content, from the compressed bytes behind the header of `blob`. Not verified: see
+/// [`verify`].
+///
+/// # Errors
+/// The bytes are no such content.
+pub fn expand(stored: &[u8], out: &mut [u8]) -> Result<(), Flaw> {
+    match lz4_flex::block::decompress_into(stored, out) {
+        Ok(len) if len == out.len() => Ok(()),
+        _ => Err(Flaw::Content),
+    }
+}
+
+/// Says whether `content` is that of `blob`.
+///
+/// # Errors
+/// It is not.
+pub fn verify(content: &[u8], blob: &BlobRef) -> Result<(), Flaw> {
+    if Hash::of(content) == blob.hash { Ok(()) } else { Err(Flaw::Content) }
 }
 
 /// Returns the content of the stored bytes of `blob`, verified.
@@ -251,29 +318,22 @@ fn squeeze(content: &[u8]) -> Option<Vec<u8>> {
 /// # Errors
 /// The header, the lengths or the hash do not agree with `blob` or with each other.
 pub fn open(bytes: &Bytes, blob: &BlobRef) -> Result<Bytes, Flaw> {
-    let header = Header::decode(bytes)?;
-    if header.codec != Codec::Hole && header.hash != blob.hash {
-        return Err(Flaw::Other);
-    }
-    if header.len() != blob.addr.len || bytes.len() != blob.addr.len as usize {
+    let header = header(bytes, blob)?;
+    if bytes.len() != blob.addr.len as usize {
         return Err(Flaw::Length);
-    }
-    if header.key != 0 {
-        return Err(Flaw::Key(header.key));
     }
     let stored = bytes.slice(HEADER..);
     let content = match header.codec {
         Codec::Raw => stored,
         Codec::Lz4 => {
             let mut content = vec![0; header.content as usize];
-            match lz4_flex::block::decompress_into(&stored, &mut content) {
-                Ok(len) if len == content.len() => Bytes::from(content),
-                _ => return Err(Flaw::Content),
-            }
+            expand(&stored, &mut content)?;
+            Bytes::from(content)
         }
         Codec::Hole => return Err(Flaw::Freed),
     };
-    if Hash::of(&content) == blob.hash { Ok(content) } else { Err(Flaw::Content) }
+    verify(&content, blob)?;
+    Ok(content)
 }
 
 #[cfg(test)]

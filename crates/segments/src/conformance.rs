@@ -87,6 +87,13 @@ fn contents_come_back(rig: &dyn Rig) {
         .collect();
     for (blob, bytes) in &blobs {
         assert_eq!(segments.read(blob).expect("read"), bytes);
+        let mut out = vec![0xaa; bytes.len()];
+        segments.read_into(blob, &mut out).expect("read into");
+        assert_eq!(&out, bytes);
+        for wrong in [bytes.len() + 1, bytes.len().saturating_sub(1)] {
+            let outcome = segments.read_into(blob, &mut vec![0; wrong]);
+            assert!(wrong == bytes.len() || kind(outcome) == ErrorKind::Corrupt, "another length is refused");
+        }
         let stored = blob.addr.len as usize;
         assert!(stored <= HEADER + bytes.len(), "compression never costs");
         assert!(stored - HEADER == bytes.len() || stored - HEADER <= bytes.len() - bytes.len() / 8, "nor is idle");
@@ -116,8 +123,12 @@ fn flips_are_found(rig: &dyn Rig) {
         for offset in blob.addr.offset..used {
             let mask = 1 << (offset % 8);
             rig.damage(blob.addr.segment, offset, mask);
+            let mut out = vec![0; bytes.len()];
+            let into = segments.read_into(&blob, &mut out);
+            assert_eq!(into.is_ok(), segments.read(&blob).is_ok(), "both ways of reading agree");
             match segments.read(&blob) {
                 Ok(found) => {
+                    assert_eq!(out, bytes, "other bytes passed as good");
                     assert!(compressed && offset >= blob.addr.offset + HEADER as u32, "a flip at {offset} passed");
                     assert_eq!(found, bytes, "other bytes passed as good");
                     passed += 1;

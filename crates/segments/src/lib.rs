@@ -74,6 +74,19 @@ pub trait Segments: Send + Sync + Debug {
     /// `Corrupt` when it does not verify.
     fn read(&self, blob: &BlobRef) -> Result<Bytes>;
 
+    /// Fills `out` with the content of `blob`, verified against its hash.
+    ///
+    /// # Errors
+    /// `Corrupt` when it does not verify or has another length; what `out` holds then is of no use.
+    fn read_into(&self, blob: &BlobRef, out: &mut [u8]) -> Result<()> {
+        let content = self.read(blob)?;
+        if content.len() != out.len() {
+            return Err(Error::Blob { blob: *blob, flaw: blob::Flaw::Length });
+        }
+        out.copy_from_slice(&content);
+        Ok(())
+    }
+
     /// Returns the segments whose claim has changed since the last call for this owner: new ones, and those that grew.
     fn claims(&self, owner: Owner) -> Vec<Claim>;
 

@@ -21,13 +21,14 @@ mod space;
 mod sync;
 
 use crate::addr::{LAST_LOG2, UNIT, log2_for, log2_holding};
-use crate::blob::{self, Flaw, HEADER};
+use crate::blob::{self, Codec, Flaw, HEADER};
 use crate::{Addr, BlobRef, Claim, Dead, Error, Found, MAX_BLOB, Owner, Result, SegmentId, Segments, Usage, walk};
 use bytes::Bytes;
 use cursor::{Cursor, Cursors, Open};
 use file::DataFile;
 use mw_env::{Disk, Env};
-use parking_lot::{Mutex, RwLock};
+use mw_model::Hash;
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use space::{Growth, Space};
 use std::io;
 use std::sync::Arc;
@@ -220,6 +221,45 @@ impl Local {
         Ok(synced > 0)
     }
 
+    /// Writes a sealed blob behind the last one of its owner.
+    fn place(&self, mut cursor: MutexGuard<'_, Cursor>, owner: Owner, (hash, bytes): (Hash, Vec<u8>)) -> Result<BlobRef> {
+        let len = bytes.len() as u32;
+        let open = self.make_room(&mut cursor, owner, blob::padded(len))?;
+        let offset = open.used;
+        // When the write fails, the range is still unused, and the next append writes over it.
+        let outcome = open.file.file.write_at(&bytes, open.id.offset() + u64::from(offset));
+        open.file.touch();
+        self.sync.wrote();
+        outcome.map_err(|error| refused(u64::from(len), &open.file.name, error))?;
+        open.used += blob::padded(len);
+        open.grown = true;
+        let (segment, file, ready) = (open.id, open.file.clone(), open.ready());
+        drop(cursor);
+        if let Some((from, to)) = ready {
+            file.file.settle(segment.offset() + u64::from(from), u64::from(to - from));
+        }
+        Ok(BlobRef { addr: Addr { segment, offset, len }, hash })
+    }
+
+    /// Returns the file that a blob lies in, and where.
+    fn whereabouts(&self, blob: &BlobRef) -> Result<(Arc<DataFile>, u64)> {
+        let Addr { segment, offset, len } = blob.addr;
+        let fits = u64::from(offset) + u64::from(len) <= segment.size() && len as usize <= HEADER + MAX_BLOB;
+        let Some(data) = self.file(segment).filter(|_| fits && len as usize >= HEADER) else {
+            return Err(self.blame(blob, Flaw::Address));
+        };
+        Ok((data, segment.offset() + u64::from(offset)))
+    }
+
+    /// Reads stored bytes of a blob.
+    fn fetch(&self, data: &DataFile, out: &mut [u8], at: u64, blob: &BlobRef) -> Result<()> {
+        match data.file.read_at(out, at) {
+            Ok(()) => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Err(self.blame(blob, Flaw::Address)),
+            Err(e) => Err(Error::io(format!("reading blob {} at {}", blob.hash, blob.addr), e)),
+        }
+    }
+
     /// Returns why a blob that does not verify does not.
     fn blame(&self, blob: &BlobRef, flaw: Flaw) -> Error {
         let space = self.space.lock();
@@ -251,38 +291,35 @@ impl Segments for Local {
             return Err(Error::TooLarge { len: content.len() });
         }
         self.sync.alive()?;
-        let (hash, bytes) = blob::seal(owner.world, content);
-        let len = bytes.len() as u32;
+        let sealed = blob::seal(owner.world, content);
         let cursor = self.cursors.of(owner);
-        let mut cursor = cursor.lock();
-        let open = self.make_room(&mut cursor, owner, blob::padded(len))?;
-        let offset = open.used;
-        // When the write fails, the range is still unused, and the next append writes over it.
-        let outcome = open.file.file.write_at(&bytes, open.id.offset() + u64::from(offset));
-        open.file.touch();
-        self.sync.wrote();
-        outcome.map_err(|error| refused(u64::from(len), &open.file.name, error))?;
-        open.used += blob::padded(len);
-        open.grown = true;
-        let (segment, file, ready) = (open.id, open.file.clone(), open.ready());
-        drop(cursor);
-        if let Some((from, to)) = ready {
-            file.file.settle(segment.offset() + u64::from(from), u64::from(to - from));
-        }
-        Ok(BlobRef { addr: Addr { segment, offset, len }, hash })
+        self.place(cursor.lock(), owner, sealed)
     }
 
     fn read(&self, blob: &BlobRef) -> Result<Bytes> {
-        let Addr { segment, offset, len } = blob.addr;
-        let fits = u64::from(offset) + u64::from(len) <= segment.size() && len as usize <= HEADER + MAX_BLOB;
-        let Some(data) = self.file(segment).filter(|_| fits) else { return Err(self.blame(blob, Flaw::Address)) };
-        let mut stored = vec![0; len as usize];
-        match data.file.read_at(&mut stored, segment.offset() + u64::from(offset)) {
-            Ok(()) => {}
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Err(self.blame(blob, Flaw::Address)),
-            Err(e) => return Err(Error::io(format!("reading blob {} at {}", blob.hash, blob.addr), e)),
-        }
+        let (data, at) = self.whereabouts(blob)?;
+        let mut stored = vec![0; blob.addr.len as usize];
+        self.fetch(&data, &mut stored, at, blob)?;
         blob::open(&Bytes::from(stored), blob).map_err(|flaw| self.blame(blob, flaw))
+    }
+
+    fn read_into(&self, blob: &BlobRef, out: &mut [u8]) -> Result<()> {
+        let (data, at) = self.whereabouts(blob)?;
+        let mut head = [0; HEADER];
+        self.fetch(&data, &mut head, at, blob)?;
+        let flawed = |flaw| self.blame(blob, flaw);
+        let header = blob::header(&head, blob).map_err(flawed)?;
+        let at = at + HEADER as u64;
+        match header.codec {
+            Codec::Hole => return Err(flawed(Flaw::Freed)),
+            _ if header.content as usize != out.len() => return Err(flawed(Flaw::Length)),
+            Codec::Raw => self.fetch(&data, out, at, blob)?,
+            Codec::Lz4 => blob::scratch(header.stored as usize, |stored| {
+                self.fetch(&data, stored, at, blob)?;
+                blob::expand(stored, out).map_err(flawed)
+            })?,
+        }
+        blob::verify(out, blob).map_err(flawed)
     }
 
     fn claims(&self, owner: Owner) -> Vec<Claim> {

@@ -1,8 +1,9 @@
 //! Content: storing pieces of bytes in segments, and reading verified pieces back through one bounded cache.
 
+use crate::buffers::Buffers;
 use crate::error::{Error, Result};
 use crate::record::{Extent, Locator, Piece};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use mw_model::Hash;
 use mw_segments::{BlobRef, Owner, Segments};
 use parking_lot::Mutex;
@@ -20,6 +21,7 @@ pub(crate) const PIECE: usize = 64 << 10;
 pub(crate) struct Content {
     segments: Arc<dyn Segments>,
     cache: Mutex<Cache>,
+    buffers: Arc<Buffers>,
 }
 
 /// Blobs by identity (address and hash), dropped first-in first-out by weight.
@@ -33,7 +35,7 @@ struct Cache {
 impl Content {
     pub(crate) fn new(segments: Arc<dyn Segments>, budget: usize) -> Self {
         let cache = Cache { blobs: HashMap::new(), order: VecDeque::new(), used: 0, budget };
-        Self { segments, cache: Mutex::new(cache) }
+        Self { segments, cache: Mutex::new(cache), buffers: Arc::default() }
     }
 
     /// Returns the cached bytes.
@@ -125,21 +127,56 @@ impl Content {
 
     /// Assembles `start..end` of a file from its extents; holes are zeros.
     pub(crate) fn assemble(&self, extents: &[(u64, Extent)], start: u64, end: u64) -> Result<Bytes> {
+        self.gather(extents, start, end, true)
+    }
+
+    /// Does the same for somebody who keeps what he reads, as a kernel does: a piece that is read whole is not kept here as well.
+    pub(crate) fn assemble_once(&self, extents: &[(u64, Extent)], start: u64, end: u64) -> Result<Bytes> {
+        self.gather(extents, start, end, false)
+    }
+
+    fn gather(&self, extents: &[(u64, Extent)], start: u64, end: u64, keep: bool) -> Result<Bytes> {
         if let [(at, extent)] = extents
             && *at <= start
             && at + u64::from(extent.len) >= end
+            && (keep || end - start < u64::from(extent.len))
         {
             return self.read(&extent.part((start - at) as u32, (end - start) as u32));
         }
-        let mut out = BytesMut::zeroed((end - start) as usize);
+        let mut out = self.buffers.lend((end - start) as usize);
+        // The buffer holds what somebody else read before: every byte of it is filled, holes too.
+        let mut filled = 0;
         for (at, extent) in extents {
-            let (from, to) = ((*at).max(start), (at + u64::from(extent.len)).min(end));
-            if from < to {
-                let bytes = self.read(&extent.part((from - at) as u32, (to - from) as u32))?;
-                out[(from - start) as usize..(to - start) as usize].copy_from_slice(&bytes);
+            let (from, to) = ((*at).max(start + filled as u64), (at + u64::from(extent.len)).min(end));
+            if from >= to {
+                continue;
             }
+            let (begin, stop) = ((from - start) as usize, (to - start) as usize);
+            out[filled..begin].fill(0);
+            self.fill(&extent.part((from - at) as u32, (to - from) as u32), &mut out[begin..stop], keep)?;
+            filled = stop;
         }
-        Ok(out.freeze())
+        out[filled..].fill(0);
+        Ok(out.share())
+    }
+
+    /// Fills `out` with the bytes of an extent.
+    fn fill(&self, extent: &Extent, out: &mut [u8], keep: bool) -> Result<()> {
+        if !keep
+            && extent.skip == 0
+            && extent.len == extent.piece.len
+            && let Locator::Blob(addr) = &extent.piece.locator
+        {
+            let blob = BlobRef { addr: *addr, hash: extent.piece.hash };
+            let cached = self.cache.lock().blobs.get(&blob).cloned();
+            match cached {
+                Some(bytes) if bytes.len() == out.len() => out.copy_from_slice(&bytes),
+                _ => self.segments.read_into(&blob, out)?,
+            }
+            return Ok(());
+        }
+        out.copy_from_slice(&self.read(extent)?);
+        Ok(())
     }
 }
 

@@ -17,6 +17,7 @@
 //!   `setting`: what a door keeps with a world.
 
 mod allowed;
+mod buffers;
 mod content;
 mod delete;
 mod diff;

@@ -3,6 +3,7 @@
 //! Cases run in their order: the first ones make what later ones read, and the last ones remove it. What loops over system calls
 //! runs in a process of its own (`--do`), because this one answers the requests.
 
+use crate::programs;
 use crate::tree::{Dice, Trees, run};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -26,6 +27,8 @@ pub enum Unit {
     Micros,
     /// MiB a second: more is better.
     Rate,
+    /// Transactions a second: more is better.
+    Often,
 }
 
 /// How much there is to do.
@@ -35,6 +38,8 @@ pub struct Scale<'a> {
     pub calls: usize,
     /// The bytes of the large file, in MiB.
     pub large: usize,
+    /// The entries of the wide directory.
+    pub wide: usize,
 }
 
 const BLOCK: usize = 4096;
@@ -60,10 +65,21 @@ pub const CASES: &[Case] = &[
     Case { name: "unlink", unit: Unit::Micros, run: |dir, scale| again("unlink", dir, scale) },
     Case { name: "write 4 KiB", unit: Unit::Micros, run: |dir, scale| again("write", dir, scale) },
     Case { name: "append 100 B", unit: Unit::Micros, run: |dir, scale| again("append", dir, scale) },
-    Case { name: "read 4 KiB", unit: Unit::Micros, run: |dir, scale| again("read", dir, scale) },
+    Case { name: "read 4 KiB cold", unit: Unit::Micros, run: |dir, scale| again("read", dir, scale) },
+    Case { name: "read 4 KiB warm", unit: Unit::Micros, run: |dir, scale| again("reread", dir, scale) },
+    Case { name: "rewrite 4 KiB", unit: Unit::Micros, run: |dir, scale| again("rewrite", dir, scale) },
     Case { name: "write+fsync", unit: Unit::Micros, run: |dir, scale| again("fsync", dir, scale) },
     Case { name: "write large", unit: Unit::Rate, run: |dir, scale| again("write-large", dir, scale) },
     Case { name: "read large", unit: Unit::Rate, run: |dir, scale| again("read-large", dir, scale) },
+    Case { name: "read large again", unit: Unit::Rate, run: |dir, scale| again("reread-large", dir, scale) },
+    Case { name: "sqlite rows", unit: Unit::Seconds, run: |dir, _| programs::sqlite_rows(dir) },
+    Case { name: "sqlite commits", unit: Unit::Micros, run: |dir, _| programs::sqlite_commits(dir) },
+    Case { name: "pgbench", unit: Unit::Often, run: |dir, _| programs::pgbench(dir) },
+    Case { name: "wide create", unit: Unit::Micros, run: |dir, scale| wide("create", dir, scale) },
+    Case { name: "wide list", unit: Unit::Seconds, run: |dir, _| shell(dir, "ls -f many | wc -l") },
+    Case { name: "wide stat", unit: Unit::Micros, run: |dir, scale| wide("stat", dir, scale) },
+    Case { name: "wide mv", unit: Unit::Seconds, run: |dir, _| shell(dir, "mv many many2 && mv many2 many") },
+    Case { name: "wide rm", unit: Unit::Seconds, run: |dir, _| shell(dir, "rm -r many") },
 ];
 
 impl Case {
@@ -97,10 +113,19 @@ fn read_all(dir: &Path, _: &Scale<'_>) -> io::Result<f64> {
     shell(dir, "find tree -name .git -prune -o -type f -print0 | xargs -0 cat | wc -c")
 }
 
-/// Runs a loop of system calls in a process of its own, which prints its figure.
+/// Does a loop to the entries of one wide directory.
+fn wide(what: &str, dir: &Path, scale: &Scale<'_>) -> io::Result<f64> {
+    apart(what, dir, scale.wide, scale.large)
+}
+
 fn again(what: &str, dir: &Path, scale: &Scale<'_>) -> io::Result<f64> {
+    apart(what, dir, scale.calls, scale.large)
+}
+
+/// Runs a loop of system calls in a process of its own, which prints its figure.
+fn apart(what: &str, dir: &Path, calls: usize, large: usize) -> io::Result<f64> {
     let me = std::env::current_exe()?;
-    let args = ["--do", what, &scale.calls.to_string(), &scale.large.to_string()];
+    let args = ["--do", what, &calls.to_string(), &large.to_string()];
     let output = std::process::Command::new(me).args(args).current_dir(dir).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     text.trim().parse().map_err(|_| io::Error::other(format!("{what}: {}", String::from_utf8_lossy(&output.stderr))))
@@ -134,12 +159,22 @@ pub fn act(what: &str, calls: usize, large: usize) -> io::Result<f64> {
             let mut file = OpenOptions::new().create(true).append(true).open("log")?;
             every(calls, Box::new(move |_| file.write_all(&block[..100])))
         }
-        "read" => {
-            let file = File::open("blocks")?;
+        "read" | "reread" => {
+            let mut file = File::open("blocks")?;
             let blocks = file.metadata()?.len() / BLOCK as u64;
             let mut out = vec![0; BLOCK];
+            if what == "reread" {
+                // Now the kernel has all of it.
+                io::copy(&mut file, &mut io::sink())?;
+            }
+            every(calls, Box::new(move |_| file.read_exact_at(&mut out, (dice.roll() % blocks) * BLOCK as u64)))
+        }
+        "rewrite" => {
+            // As databases do: read and written at random places through one descriptor.
+            let file = OpenOptions::new().read(true).write(true).open("blocks")?;
+            let blocks = file.metadata()?.len() / BLOCK as u64;
             let figure =
-                every(calls, Box::new(move |_| file.read_exact_at(&mut out, (dice.roll() % blocks) * BLOCK as u64)));
+                every(calls, Box::new(move |_| file.write_all_at(&block, (dice.roll() % blocks) * BLOCK as u64)));
             std::fs::remove_file("blocks")?;
             figure
         }
@@ -156,17 +191,23 @@ pub fn act(what: &str, calls: usize, large: usize) -> io::Result<f64> {
             let seconds = timed(|| (0..large).try_for_each(|_| file.write_all(&content)))?;
             Ok(large as f64 / seconds)
         }
-        "read-large" => {
+        "read-large" | "reread-large" => {
             let mut file = File::open("large")?;
-            // What was written may be in the kernel's memory, which would measure nothing: on a mount opening drops nothing.
-            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+            if what == "read-large" {
+                // What was written may be in the kernel's memory, which would measure nothing: on a mount opening drops nothing. What
+                // is not on the disk yet cannot be dropped.
+                file.sync_all()?;
+                rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+            }
             let mut out = vec![0; MIB];
             file.seek(SeekFrom::Start(0))?;
             let seconds = timed(|| {
                 while file.read(&mut out)? > 0 {}
                 Ok(())
             })?;
-            std::fs::remove_file("large")?;
+            if what == "reread-large" {
+                std::fs::remove_file("large")?;
+            }
             Ok(large as f64 / seconds)
         }
         other => Err(io::Error::other(format!("there is no loop {other}"))),

@@ -3,7 +3,8 @@
 //! Every case runs on one file system after the other, for some rounds, so that what else the machine does falls on all of them; the
 //! table shows medians, and how many times the floor's and the disk's figure that is. Options: `--files N`, `--rounds N`,
 //! `--calls N`, `--large MIB`, `--beds a,b`, `--cases a,b`, `--disk DIR`, `--seed N`,
-//! `--threads N`; `--engine N` measures the verbs without a kernel.
+//! `--threads N`, `--wide N` (entries of one directory; a million for the aim); `--engine N` measures the verbs without a kernel,
+//! `--forks N` forks of a mount straight after N files were written.
 
 #![allow(clippy::disallowed_methods, reason = "a stopwatch and a file system for comparison, not a part of the store")]
 
@@ -11,6 +12,8 @@ mod beds;
 mod cases;
 mod engine;
 mod floor;
+mod forks;
+mod programs;
 mod tree;
 
 use beds::Bed;
@@ -50,10 +53,18 @@ fn main() -> io::Result<()> {
     if let Some(files) = option("--engine").and_then(|n| n.parse().ok()) {
         return engine::measure(disk.path(), files);
     }
+    if let Some(files) = option("--forks").and_then(|n| n.parse().ok()) {
+        return forks::measure(disk.path(), files);
+    }
     let files = number("--files", 20_000);
     println!("{files} files; work in {}", disk.path().display());
     let trees = tree::make(disk.path(), files, number("--seed", 1) as u64)?;
-    let scale = Scale { trees: &trees, calls: number("--calls", 10_000), large: number("--large", 1024) };
+    let scale = Scale {
+        trees: &trees,
+        calls: number("--calls", 10_000),
+        large: number("--large", 1024),
+        wide: number("--wide", 100_000),
+    };
     let only = option("--beds");
     let beds = beds::all(disk.path(), &|name| chosen(&only, name), number("--threads", 0), &REQUESTS);
     let only = option("--cases");
@@ -88,6 +99,7 @@ fn print(table: &HashMap<(&str, &str), Figures>, cases: &[&cases::Case], beds: &
             Unit::Seconds => "s",
             Unit::Micros => "us",
             Unit::Rate => "MiB/s",
+            Unit::Often => "1/s",
         };
         let mut line = format!("{:<16}", case.name);
         let figure = |bed: &str| table.get(&(case.name, bed)).map(|row| median(&row.figures));

@@ -25,6 +25,36 @@ fn a_big_directory_is_listed_and_removed() {
     assert!(m.names("").is_empty());
 }
 
+/// A million names in one directory: made, each listed once, found, moved as one, and removed.
+#[test]
+#[ignore = "takes minutes: make soak"]
+fn a_million_names_in_one_directory() {
+    const NAMES: usize = 1_000_000;
+    let Some(bed) = bed() else { return };
+    let m = bed.mount("base", "m");
+    fs::create_dir(m.path("wide")).unwrap();
+    for i in 0..NAMES {
+        File::create(m.path(&format!("wide/{i}"))).unwrap();
+    }
+    fs::rename(m.path("wide"), m.path("moved")).unwrap();
+    assert!(!m.path("wide").exists());
+    let mut seen = vec![false; NAMES];
+    for entry in fs::read_dir(m.path("moved")).unwrap() {
+        let number: usize = entry.unwrap().file_name().to_str().unwrap().parse().unwrap();
+        assert!(!std::mem::replace(&mut seen[number], true), "{number} is listed twice");
+    }
+    assert!(seen.iter().all(|seen| *seen), "every name is listed");
+    for i in (0..NAMES).step_by(997) {
+        assert_eq!(fs::metadata(m.path(&format!("moved/{i}"))).unwrap().len(), 0);
+    }
+    bed.fork("base", "f");
+    let fork = bed.mount("f", "f");
+    assert!(fork.path(&format!("moved/{}", NAMES - 1)).exists());
+    fs::remove_dir_all(m.path("moved")).unwrap();
+    assert!(m.names("").is_empty());
+    assert!(fork.path("moved/0").exists(), "a fork keeps what its base removes");
+}
+
 /// C10: what stays is seen exactly once, whatever others do, on the mount and over S3.
 #[test]
 fn entries_that_stay_are_listed_once() {

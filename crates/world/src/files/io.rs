@@ -106,7 +106,7 @@ impl Session {
             return Ok(Bytes::new());
         }
         let extents = view.extents(ino, offset, end)?;
-        self.store.content.assemble(&extents, offset, end)
+        self.store.content.assemble_once(&extents, offset, end)
     }
 
     /// Returns the target of a symbolic link, byte for byte.

@@ -1,0 +1,91 @@
+//! Databases as cases: what an agent's programs do to a disk when they mean it.
+//!
+//! A program that is not installed gives no figure (`NaN`), and the other cases go on.
+
+use crate::tree::run;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Rows of one transaction, and transactions of one row.
+const ROWS: usize = 200_000;
+const COMMITS: usize = 200;
+
+/// One transaction of many rows: seconds.
+pub fn sqlite_rows(dir: &Path) -> io::Result<f64> {
+    let insert = format!(
+        "create table t(i integer primary key, v text); with recursive n(i) as (select 1 union all select i+1 from n where i<{ROWS}) \
+         insert into t select i, hex(i*7919) from n;"
+    );
+    let figure = sqlite(dir, &insert)?;
+    std::fs::remove_file(dir.join("db")).or_else(|e| if figure.is_nan() { Ok(()) } else { Err(e) })?;
+    Ok(figure)
+}
+
+/// Many transactions of one row with a write-ahead log and full synchronisation: microseconds each.
+pub fn sqlite_commits(dir: &Path) -> io::Result<f64> {
+    let made = sqlite(dir, "pragma journal_mode=wal; create table t(i integer primary key, v text);")?;
+    if made.is_nan() {
+        return Ok(made);
+    }
+    let inserts: String = std::iter::once("pragma synchronous=full;".to_owned())
+        .chain((0..COMMITS).map(|n| format!("insert into t(v) values('{n}');")))
+        .collect();
+    let seconds = sqlite(dir, &inserts)?;
+    run(dir, "rm", &["-f", "db", "db-wal", "db-shm"])?;
+    Ok(seconds * 1e6 / COMMITS as f64)
+}
+
+/// Feeds statements to sqlite3 and returns the seconds that it took.
+fn sqlite(dir: &Path, statements: &str) -> io::Result<f64> {
+    let start = Instant::now();
+    let started =
+        Command::new("sqlite3").arg("db").current_dir(dir).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+    let mut child = match started {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(f64::NAN),
+        started => started?,
+    };
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(statements.as_bytes())?;
+    }
+    match child.wait()? {
+        status if status.success() => Ok(start.elapsed().as_secs_f64()),
+        status => Err(io::Error::other(format!("sqlite3 ended with {status}"))),
+    }
+}
+
+/// The transactions a second of pgbench, four clients for ten seconds. PostgreSQL runs as a user of its own, so this needs root.
+pub fn pgbench(dir: &Path) -> io::Result<f64> {
+    let Some(bin) = postgres() else { return Ok(f64::NAN) };
+    // Its user must get there: what lies above is the bench's own.
+    for above in
+        dir.ancestors().take_while(|above| above.starts_with(std::env::temp_dir()) && *above != std::env::temp_dir())
+    {
+        run(above, "chmod", &["a+x", "."])?;
+    }
+    let script = format!(
+        "mkdir pg && chown postgres pg
+         as() {{ setpriv --reuid=postgres --regid=postgres --clear-groups env HOME=\"$PWD/pg\" PGHOST=\"$PWD/pg\" PGUSER=postgres PGDATABASE=postgres \"$@\"; }}
+         as {bin}/initdb -D pg/data -A trust >/dev/null 2>&1
+         as {bin}/pg_ctl -s -w -t 60 -D pg/data -l pg/log -o \"-k $PWD/pg -c listen_addresses=\" start >/dev/null
+         trap 'as {bin}/pg_ctl -s -w -m fast -D pg/data stop >/dev/null; rm -rf pg' EXIT
+         as {bin}/pgbench -q -i -s 5 >/dev/null 2>&1
+         as {bin}/pgbench -c 4 -j 2 -T 10 2>/dev/null",
+        bin = bin.display()
+    );
+    let output = Command::new("sh").args(["-ec", &script]).current_dir(dir).stdin(Stdio::null()).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let rate = text.lines().find_map(|line| line.strip_prefix("tps = ")?.split_whitespace().next()?.parse().ok());
+    rate.ok_or_else(|| io::Error::other(format!("pgbench: {}{text}", String::from_utf8_lossy(&output.stderr))))
+}
+
+/// The newest PostgreSQL that is installed and can be used.
+fn postgres() -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir("/usr/lib/postgresql").ok()?.filter_map(|e| Some(e.ok()?.path())).collect();
+    found.sort();
+    let bin = found.pop()?.join("bin");
+    let user = std::fs::read_to_string("/etc/passwd").ok()?.contains("postgres:");
+    (user && rustix::process::geteuid().is_root() && bin.join("pgbench").exists()).then_some(bin)
+}
