@@ -15,6 +15,16 @@ use std::sync::Arc;
 /// The most keys of one request (AWS: 1,000).
 const KEYS_MAX: usize = 1000;
 
+/// The conditions that S3 knows for directory buckets alone. One that is not looked at would delete what was to be spared.
+const UNKEPT: [&str; 2] = ["x-amz-if-match-last-modified-time", "x-amz-if-match-size"];
+
+fn unkept(name: &str) -> S3Error {
+    error(
+        S3ErrorCode::NotImplemented,
+        format!("The condition {name} is for directory buckets; use If-Match with the entity tag."),
+    )
+}
+
 /// Deletes an object: in a bucket with versions it gets a marker. Deletes one version for good where one is named.
 pub(crate) async fn delete_object(
     verbs: &Verbs,
@@ -22,6 +32,9 @@ pub(crate) async fn delete_object(
     input: DeleteObjectInput,
 ) -> S3Result<S3Response<DeleteObjectOutput>> {
     let key = key_of(&input.key)?;
+    if let Some(name) = UNKEPT.into_iter().find(|name| asked.headers.contains_key(*name)) {
+        return Err(unkept(name));
+    }
     let conditions = read(&asked.headers, "");
     let version = input.version_id;
     let deleted = verbs
@@ -143,6 +156,11 @@ fn many(session: &Session, objects: &[ObjectIdentifier]) -> S3Result<Vec<Result<
 }
 
 fn checked(object: &ObjectIdentifier) -> S3Result<Bytes> {
+    match (&object.last_modified_time, object.size) {
+        (None, None) => {}
+        (Some(_), _) => return Err(unkept("LastModifiedTime")),
+        (None, Some(_)) => return Err(unkept("Size")),
+    }
     let key = key_of(&object.key)?;
     match key.len() {
         0 => Err(error(S3ErrorCode::InvalidArgument, "A key must have at least one byte.")),

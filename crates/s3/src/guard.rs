@@ -152,14 +152,17 @@ fn framing(headers: &HeaderMap) -> S3Result<Framed> {
     let text = |name: &str| headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let sha = text("x-amz-content-sha256");
     if !sha.starts_with("STREAMING-") {
+        // The word alone is no framing (AWS drops it); with what belongs to frames, frames would be stored as content.
         let chunked = text("content-encoding").split(',').any(|c| c.trim().eq_ignore_ascii_case("aws-chunked"));
-        return if chunked {
-            Err(error(
+        let framed = ["x-amz-decoded-content-length", "x-amz-trailer"].into_iter().find(|n| headers.contains_key(*n));
+        return match framed.filter(|_| chunked) {
+            Some(name) => Err(error(
                 S3ErrorCode::InvalidRequest,
-                "Content-Encoding says aws-chunked, but x-amz-content-sha256 does not name a streaming payload.",
-            ))
-        } else {
-            Ok(Framed::Plain)
+                format!(
+                    "Content-Encoding says aws-chunked and there is {name}, but x-amz-content-sha256 does not name a streaming payload."
+                ),
+            )),
+            None => Ok(Framed::Plain),
         };
     }
     let length = number(text("x-amz-decoded-content-length")).ok_or_else(|| {

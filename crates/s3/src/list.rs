@@ -7,7 +7,7 @@ use crate::auth::Asked;
 use crate::errors::{About, error, of};
 use crate::meta::{algorithm, etag, stamp, sum_type};
 use crate::names::{key_of, percent, text_of, xml_of};
-use crate::owner::owner;
+use crate::owner::{initiator, owner};
 use crate::verbs::Verbs;
 use bytes::Bytes;
 use mw_world::{ListRequest, Listed, Listing, ObjectInfo, Session, UploadInfo};
@@ -219,6 +219,7 @@ fn upload(info: &UploadInfo, written: Written) -> MultipartUpload {
         key: Some(written.write(&info.key)),
         upload_id: Some(info.id.clone()),
         initiated: Some(stamp(info.created)),
+        initiator: Some(initiator()),
         owner: Some(owner()),
         storage_class: Some(StorageClass::from_static(StorageClass::STANDARD)),
         checksum_algorithm: info.options.algorithm.map(algorithm),

@@ -10,7 +10,7 @@ use crate::digest::{ALGORITHMS, Claims, etag_of_parts, header, name, named, of_p
 use crate::errors::{About, bad_digest, error, of, part_order};
 use crate::meta::{algorithm, etag, of_request, stamp, sum, sum_type, sums, sums_typed};
 use crate::names::key_of;
-use crate::owner::owner;
+use crate::owner::{initiator, owner};
 use crate::verbs::Verbs;
 use crate::versions::id_of;
 use mw_world::{
@@ -194,6 +194,7 @@ pub(crate) async fn list_parts(
         next_part_number_marker: Some(last as i32),
         max_parts: Some(limit as i32),
         is_truncated: Some(more),
+        initiator: Some(initiator()),
         owner: Some(owner()),
         storage_class: Some(StorageClass::from_static(StorageClass::STANDARD)),
         checksum_algorithm: upload.options.algorithm.map(algorithm),

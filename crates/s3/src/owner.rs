@@ -2,12 +2,18 @@
 
 use crate::auth::Asked;
 use crate::errors::error;
-use s3s::dto::Owner;
+use s3s::dto::{Initiator, Owner};
 use s3s::{S3ErrorCode, S3Result};
 
 /// Returns the one owner that S3 asks for everywhere.
 pub(crate) fn owner() -> Owner {
     Owner { display_name: Some("manyworlds".to_owned()), id: Some("manyworlds".to_owned()) }
+}
+
+/// Returns who began an upload: the one owner, as keys are not named to others.
+pub(crate) fn initiator() -> Initiator {
+    let Owner { display_name, id } = owner();
+    Initiator { display_name, id }
 }
 
 /// The canned lists that say what is so anyway.

@@ -222,7 +222,12 @@ impl Local {
     }
 
     /// Writes a sealed blob behind the last one of its owner.
-    fn place(&self, mut cursor: MutexGuard<'_, Cursor>, owner: Owner, (hash, bytes): (Hash, Vec<u8>)) -> Result<BlobRef> {
+    fn place(
+        &self,
+        mut cursor: MutexGuard<'_, Cursor>,
+        owner: Owner,
+        (hash, bytes): (Hash, Vec<u8>),
+    ) -> Result<BlobRef> {
         let len = bytes.len() as u32;
         let open = self.make_room(&mut cursor, owner, blob::padded(len))?;
         let offset = open.used;

@@ -76,5 +76,9 @@ fn framing_is_declared() {
         assert_eq!(with("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", &length).unwrap_err(), "MissingContentLength");
     }
     assert_eq!(with("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", &[]).unwrap_err(), "MissingContentLength");
-    assert_eq!(with("UNSIGNED-PAYLOAD", &[("content-encoding", "gzip, aws-chunked")]).unwrap_err(), "InvalidRequest");
+    let chunked = ("content-encoding", "gzip, aws-chunked");
+    assert_eq!(with("UNSIGNED-PAYLOAD", &[chunked]), Ok(Framed::Plain));
+    for of_frames in [("x-amz-decoded-content-length", "6"), ("x-amz-trailer", "x-amz-checksum-crc32")] {
+        assert_eq!(with("UNSIGNED-PAYLOAD", &[chunked, of_frames]).unwrap_err(), "InvalidRequest");
+    }
 }

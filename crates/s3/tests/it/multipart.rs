@@ -246,6 +246,7 @@ fn parts_and_uploads_are_listed_in_pages() {
     let first = page(0);
     assert_eq!((first.tags("PartNumber"), first.tag("IsTruncated")), (vec!["1".into(), "3".into()], "true".into()));
     assert_eq!((first.tag("Size"), first.tags("ChecksumCRC32").len()), ("5".into(), 2));
+    assert_eq!(first.tags("Initiator").len(), 1, "{}", first.text());
     let second = page(first.tag("NextPartNumberMarker").parse().unwrap());
     assert_eq!((second.tags("PartNumber"), second.tag("IsTruncated")), (vec!["5".into()], "false".into()));
 

@@ -301,6 +301,29 @@ fn copies() {
     assert_eq!(house.root.get("/base/x").status, 404);
 }
 
+/// Conditions of directory buckets: one that is not looked at would delete what was to be spared.
+#[test]
+fn a_condition_that_is_not_kept_deletes_nothing() {
+    let house = House::with_base();
+    let root = &house.root;
+    root.put("/base/k", "kept").ok();
+    for (name, value) in
+        [("x-amz-if-match-size", "9999"), ("x-amz-if-match-last-modified-time", "Thu, 01 Jan 2015 00:00:00 GMT")]
+    {
+        for path in ["/base/k", "/base/k?versionId=null"] {
+            let answer = root.ask(&Ask::new("DELETE", path).header(name, value));
+            assert_eq!(answer.fault(), (501, "NotImplemented".into()));
+            assert!(answer.text().contains(name), "the header is named");
+        }
+    }
+    for condition in ["<Size>9999</Size>", "<LastModifiedTime>Thu, 01 Jan 2015 00:00:00 GMT</LastModifiedTime>"] {
+        let body = format!("<Delete><Object><Key>k</Key>{condition}</Object></Delete>");
+        let answer = root.post("/base?delete=", &body);
+        assert!(answer.status == 400 || answer.code() == "NotImplemented", "{condition}: {}", answer.text());
+    }
+    assert_eq!(root.get("/base/k").ok().text(), "kept");
+}
+
 /// C22: a bulk delete needs no Content-MD5 and heeds a wrong one; absent keys count as deleted, each key has its own outcome, a thousand at most.
 #[test]
 fn bulk_deletes() {

@@ -8,6 +8,7 @@ mod calls;
 #[path = "../it/client.rs"]
 mod client;
 mod forms;
+mod holes;
 #[path = "../it/house.rs"]
 mod house;
 mod iam;
