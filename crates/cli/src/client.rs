@@ -187,6 +187,16 @@ impl Client {
         Ok(Reading { client: self, body: response.into_body(), current: Bytes::new() })
     }
 
+    /// Posts a document and asks for a stream.
+    ///
+    /// # Errors
+    /// The server refused or cannot be reached.
+    pub fn stream_of(&self, path: &str, query: Query<'_>, document: &impl Serialize) -> Result<Reading<'_>> {
+        let response = self.exchange(&Method::POST, path, query, Content::json(document, None)?)?;
+        let response = self.fine(response)?;
+        Ok(Reading { client: self, body: response.into_body(), current: Bytes::new() })
+    }
+
     /// Sends what `producer` makes, as it makes it, and returns the answer.
     ///
     /// # Errors

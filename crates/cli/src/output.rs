@@ -67,6 +67,15 @@ impl Output {
         }
     }
 
+    /// Shows how far long work is as [`Output::progress`] does; where that shows nothing, `asked` makes it a line on standard error.
+    pub fn step(&self, text: &str, asked: bool) {
+        match self.progress {
+            true => self.progress(text),
+            false if asked => self.note(text),
+            false => {}
+        }
+    }
+
     /// Takes the progress away.
     pub fn clear(&self) {
         self.progress("");

@@ -42,8 +42,9 @@ pub enum Verb {
     SetRetention { world: String },
     Log { spot: Spot, path: Option<Bytes>, limit: usize, before: Option<u64> },
     Diff { from: Spot, to: Spot },
-    Promote { fork: String },
-    Rebase { fork: String },
+    Promote { fork: String, watch: bool },
+    Rebase { fork: String, watch: bool },
+    StopMerge { fork: String },
     Revert { world: String },
     Restore { world: String },
     Discard { fork: String },
@@ -273,8 +274,9 @@ fn of_world(method: &Method, world: &str, verb: &[&str], query: &mut Query) -> R
             let spot = Spot { world: name(), at: query.text("at")? };
             only(method, get, Verb::Log { spot, path: query.bytes("path")?, limit, before })
         }
-        ["promote"] => only(method, post, Verb::Promote { fork: name() }),
-        ["rebase"] => only(method, post, Verb::Rebase { fork: name() }),
+        ["promote"] => only(method, post, Verb::Promote { fork: name(), watch: query.flag("watch")? }),
+        ["rebase"] => only(method, post, Verb::Rebase { fork: name(), watch: query.flag("watch")? }),
+        ["promote" | "rebase", "stop"] => only(method, post, Verb::StopMerge { fork: name() }),
         ["revert"] => only(method, post, Verb::Revert { world: name() }),
         ["restore"] => only(method, post, Verb::Restore { world: name() }),
         ["discard"] => only(method, post, Verb::Discard { fork: name() }),

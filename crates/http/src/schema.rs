@@ -61,6 +61,7 @@ pub fn all() -> Value {
         Runs,
         RunEvent,
         Progress<Fsck>,
+        Progress<Promoted>,
         Progress<Swept>,
     );
     json!({

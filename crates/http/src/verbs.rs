@@ -7,6 +7,7 @@ mod files;
 mod hosts;
 mod keys;
 mod listing;
+mod long;
 mod worlds;
 
 use crate::body::Source;
@@ -85,8 +86,9 @@ pub(crate) fn run(inner: &Arc<Inner>, call: Call, document: &[u8]) -> Result<Rep
         Verb::SetRetention { world } => worlds::set_retention(inner, who, &world, &parse(document)?),
         Verb::Log { spot, path, limit, before } => change::log(inner, who, &spot, path, limit, before),
         Verb::Diff { from, to } => change::diff(inner, who, &from, &to),
-        Verb::Promote { fork } => change::promote(inner, who, &fork, &parse(document)?),
-        Verb::Rebase { fork } => change::rebase(inner, who, &fork, &parse(document)?),
+        Verb::Promote { fork, watch } => change::promote(inner, who, &fork, &parse(document)?, watch),
+        Verb::Rebase { fork, watch } => change::rebase(inner, who, &fork, &parse(document)?, watch),
+        Verb::StopMerge { fork } => change::stop_merge(inner, who, &fork),
         Verb::Revert { world } => change::revert(inner, who, &world, &parse(document)?),
         Verb::Restore { world } => change::restore(inner, who, &world, &parse(document)?),
         Verb::Keys => keys::list(inner, who),

@@ -1,14 +1,17 @@
 //! `mw promote`, `mw rebase`, `mw revert` and `mw restore`.
 
 use super::{Context, diff};
+use crate::client::take_lines;
 use crate::failure::{CONFLICT, DONE, Failure, Result};
 use crate::place::{Place, world_verb};
 use crate::units;
 use clap::{Args, ValueEnum};
-use mw_http::types::{self, ConflictKind, NewPromote, NewRestore, NewRevert, Promoted, Side, Spot};
+use mw_http::types::{self, ConflictKind, Done, NewPromote, NewRestore, NewRevert, Progress, Promoted, Side, Spot};
+use mw_model::ErrorKind;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// What to do about conflicts.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -68,6 +71,9 @@ struct How {
     /// A text for the log
     #[arg(long, short, value_name = "TEXT")]
     message: Option<String>,
+    /// Say on standard error what is being done, also where that is no terminal
+    #[arg(long)]
+    progress: bool,
 }
 
 impl How {
@@ -111,18 +117,74 @@ fn resolutions(path: &Path) -> Result<BTreeMap<String, Side>> {
         .collect()
 }
 
+/// Merges, and shows how far it is. An interrupt stops the merge unless it is being committed, and waits to hear which it was; a second
+/// one no longer waits.
+fn merge(context: &Context<'_>, fork: &str, verb: &str, how: How) -> Result<Promoted> {
+    let (asked, request) = (how.progress, how.request()?);
+    let client = context.client()?;
+    // Before anything can be interrupted.
+    let mut interrupts = {
+        let _inside = client.runtime().enter();
+        signal(SignalKind::interrupt()).map_err(|e| Failure::io("signals", e))?
+    };
+    let mut stream = client.stream_of(&world_verb(fork, verb), &[("watch", b"true".to_vec())], &request)?;
+    let (mut rest, mut result, mut stopping) = (Vec::new(), None, false);
+    let mut hear = |line: Progress<Promoted>| match line {
+        Progress::Progress(text) => {
+            context.out.step(&text, asked);
+            Ok(())
+        }
+        Progress::Result(promoted) => {
+            result = Some(promoted);
+            Ok(())
+        }
+        Progress::Error(error) => Err(Failure::told(error)),
+    };
+    loop {
+        let interrupted = client.runtime().block_on(async {
+            loop {
+                tokio::select! {
+                    piece = stream.next() => match piece? {
+                        Some(piece) => take_lines(&mut rest, &piece, &mut hear)?,
+                        None => return Ok::<_, Failure>(false),
+                    },
+                    _ = interrupts.recv() => return Ok(true),
+                }
+            }
+        })?;
+        context.out.clear();
+        if !interrupted {
+            break;
+        }
+        if stopping {
+            return Err(Failure::new(
+                ErrorKind::Cancelled,
+                format!("left before the {verb} had ended; it is stopped or done as a whole, and `mw log` shows which"),
+            ));
+        }
+        stopping = true;
+        context.out.note(&format!("mw: stopping the {verb}; what is being committed is not stopped any more"));
+        let _: Done = client.post(&world_verb(fork, &format!("{verb}/stop")), &Done {}, None)?;
+    }
+    let promoted = result.ok_or_else(|| {
+        Failure::Unreachable(format!("the server left before the {verb} had ended; `mw log` shows whether it was done"))
+    })?;
+    if stopping && promoted.version.is_some() {
+        context.out.note(&format!("mw: too late to stop: the {verb} was committed"));
+    }
+    Ok(promoted)
+}
+
 impl Promote {
     pub fn run(self, context: &Context<'_>) -> Result<u8> {
-        let request = self.how.request()?;
-        let promoted: Promoted = context.client()?.post_raw(&world_verb(&self.fork, "promote"), &request)?;
+        let promoted = merge(context, &self.fork, "promote", self.how)?;
         Ok(show(context, &promoted, &format!("mw promote {}", self.fork), "promoted"))
     }
 }
 
 impl Rebase {
     pub fn run(self, context: &Context<'_>) -> Result<u8> {
-        let request = self.how.request()?;
-        let promoted: Promoted = context.client()?.post_raw(&world_verb(&self.fork, "rebase"), &request)?;
+        let promoted = merge(context, &self.fork, "rebase", self.how)?;
         Ok(show(context, &promoted, &format!("mw rebase {}", self.fork), "rebased"))
     }
 }

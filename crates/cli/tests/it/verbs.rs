@@ -1,7 +1,10 @@
 //! The verbs about worlds and their history: documents, exit codes, idempotency.
 
-use crate::bench::{Server, write};
+use crate::bench::{Server, command, write};
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+use std::time::Duration;
 
 #[test]
 fn every_verb_prints_a_document() {
@@ -182,4 +185,66 @@ fn a_closed_pipe_is_no_error() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
+fn a_promote_shows_how_far_it_is_when_asked_and_is_the_same_otherwise() {
+    let s = Server::start();
+    s.ok(&["world", "create", "base"]);
+    s.put("mw://base/a", "1");
+    s.ok(&["fork", "base", "twig"]);
+    s.put("mw://twig/a", "2");
+    let quiet = s.mw(&["promote", "twig", "--dry-run"]);
+    assert_eq!((quiet.code, quiet.err.as_str()), (0, ""), "standard error is no terminal");
+    let told = s.mw(&["promote", "twig", "--dry-run", "--progress"]);
+    assert_eq!((told.code, &told.out), (0, &quiet.out));
+    assert!(told.err.contains("looking for changes\n"), "{}", told.err);
+    let document = s.json(&["promote", "twig", "--dry-run"]);
+    assert_eq!(s.json(&["promote", "twig", "--dry-run", "--progress"]), document);
+    // Refused before it begins, and with the same exit code.
+    assert_eq!(s.mw(&["promote", "nowhere", "--progress"]).code, 4);
+    assert_eq!(s.mw(&["promote", "base", "--progress"]).code, 2);
+}
+
+#[test]
+fn an_interrupted_promote_says_which_it_was() {
+    let s = Server::start();
+    s.ok(&["world", "create", "base"]);
+    let tree = s.path().join("tree");
+    std::fs::create_dir(&tree).unwrap();
+    for n in 0..3_000 {
+        std::fs::write(tree.join(format!("f{n}")), format!("{n}")).unwrap();
+    }
+    let mut outcomes = [0, 0];
+    for round in 0..6u64 {
+        let fork = format!("fork-{round}");
+        s.ok(&["fork", "base", &fork]);
+        s.ok(&["put", tree.to_str().unwrap(), &format!("mw://{fork}/round-{round}")]);
+        s.put("mw://base/changed", &format!("{round}"));
+        let mut child = command(s.path())
+            .args(["promote", &fork, "--progress"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut err = BufReader::new(child.stderr.take().unwrap());
+        let mut told = String::new();
+        err.read_line(&mut told).unwrap();
+        // From the first look on until late, so that some are stopped and some are not.
+        std::thread::sleep(Duration::from_millis(round * round * 40));
+        let pid = rustix::process::Pid::from_child(&child);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
+        err.read_to_string(&mut told).unwrap();
+        let code = child.wait().unwrap().code();
+        let there = s.mw(&["cat", &format!("mw://base/round-{round}/tree/f7")]).code == 0
+            || s.mw(&["cat", &format!("mw://base/round-{round}/f7")]).code == 0;
+        if there {
+            assert_eq!(code, Some(0), "it is in the base: {told}");
+        } else {
+            assert_eq!(code, Some(1), "it is not in the base: {told}");
+            assert!(told.contains("nothing was applied, the base is untouched"), "{told}");
+        }
+        outcomes[usize::from(there)] += 1;
+    }
+    assert!(outcomes[0] > 0, "none was stopped: {outcomes:?}");
 }

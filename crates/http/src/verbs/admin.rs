@@ -1,9 +1,9 @@
 //! Verbs about the whole store: status, fsck, gc. For the root key alone.
 
+use super::long::report;
 use super::root_only;
-use crate::body::{Gone, produce};
 use crate::call::{Inner, Reply};
-use crate::types::{self, Progress};
+use crate::types;
 use crate::{Error, Result};
 use mw_model::ErrorKind;
 use mw_world::Principal;
@@ -22,25 +22,6 @@ pub(super) fn status(inner: &Arc<Inner>, who: &Principal) -> Result<Reply> {
         runs: inner.hosts.runs.as_ref().map_or(0, |runs| runs.active()),
         store,
     })
-}
-
-/// Runs `work` and reports its progress, then its result, as lines. A reader that goes away does not stop the work.
-fn report<T: serde::Serialize + 'static>(
-    work: impl FnOnce(&mut dyn FnMut(&str)) -> mw_world::Result<T> + Send + 'static,
-) -> Reply {
-    Reply::lines(produce(move |sink| {
-        let outcome = work(&mut |text| {
-            let _: std::result::Result<(), Gone> = sink.line(&Progress::<()>::Progress(text.to_owned()));
-        });
-        let last = match outcome {
-            Ok(result) => Progress::Result(result),
-            Err(error) => {
-                tracing::error!(%error, "long work failed");
-                Progress::Error(Error::from(error).reply().error)
-            }
-        };
-        let _: std::result::Result<(), Gone> = sink.line(&last);
-    }))
 }
 
 pub(super) fn fsck(inner: &Arc<Inner>, who: &Principal) -> Result<Reply> {

@@ -1,6 +1,7 @@
 //! Verbs about changes: log, diff, promote, rebase, revert, restore.
 
 use super::convert;
+use super::long::report;
 use crate::Result;
 use crate::call::{Inner, Reply};
 use crate::error::status;
@@ -8,6 +9,7 @@ use crate::types::{self, ErrorBody, Spot, path_bytes, path_text};
 use bytes::Bytes;
 use mw_model::{ErrorKind, Seq};
 use mw_world::{At, Combine, LogQuery, Policy, Principal, PromoteOptions, Promoted, Side};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 pub(super) fn log(
@@ -77,25 +79,66 @@ fn options(new: &types::NewPromote) -> PromoteOptions {
 
 /// Conflicts that kept everything from being applied are a refusal with the list beside it, so that nobody who looks at the
 /// status alone takes them for success.
-fn reply(promoted: Promoted) -> Result<Reply> {
+fn document(promoted: Promoted) -> types::Promoted {
     let mut document = convert::promoted(promoted);
-    if document.conflicts.is_empty() || document.dry_run {
-        return Reply::json(&document);
+    if !document.conflicts.is_empty() && !document.dry_run {
+        let message = format!(
+            "{} conflict(s), nothing was applied; decide each with a resolution, or all with the policy ours or theirs",
+            document.conflicts.len()
+        );
+        document.error = Some(ErrorBody { kind: ErrorKind::Conflict.as_str().to_owned(), message });
     }
-    let message = format!(
-        "{} conflict(s), nothing was applied; decide each with a resolution, or all with the policy ours or theirs",
-        document.conflicts.len()
-    );
-    document.error = Some(ErrorBody { kind: ErrorKind::Conflict.as_str().to_owned(), message });
-    Reply::with_status(status(ErrorKind::Conflict), &document)
+    document
 }
 
-pub(super) fn promote(inner: &Arc<Inner>, who: &Principal, fork: &str, new: &types::NewPromote) -> Result<Reply> {
-    reply(inner.now(who, fork)?.promote(&options(new))?)
+fn reply(promoted: Promoted) -> Result<Reply> {
+    let document = document(promoted);
+    match document.error {
+        None => Reply::json(&document),
+        Some(_) => Reply::with_status(status(ErrorKind::Conflict), &document),
+    }
 }
 
-pub(super) fn rebase(inner: &Arc<Inner>, who: &Principal, fork: &str, new: &types::NewPromote) -> Result<Reply> {
-    reply(inner.now(who, fork)?.rebase(&options(new))?)
+pub(super) fn promote(
+    inner: &Arc<Inner>,
+    who: &Principal,
+    fork: &str,
+    new: &types::NewPromote,
+    watch: bool,
+) -> Result<Reply> {
+    let (session, options) = (inner.now(who, fork)?, options(new));
+    if watch {
+        return Ok(report(move |progress| watched(progress, |tell| session.promote_watched(&options, tell))));
+    }
+    reply(session.promote(&options)?)
+}
+
+pub(super) fn rebase(
+    inner: &Arc<Inner>,
+    who: &Principal,
+    fork: &str,
+    new: &types::NewPromote,
+    watch: bool,
+) -> Result<Reply> {
+    let (session, options) = (inner.now(who, fork)?, options(new));
+    if watch {
+        return Ok(report(move |progress| watched(progress, |tell| session.rebase_watched(&options, tell))));
+    }
+    reply(session.rebase(&options)?)
+}
+
+/// Lends what takes lines one by one to work that only shares it.
+fn watched(
+    progress: &mut dyn FnMut(&str),
+    work: impl FnOnce(&dyn Fn(&str)) -> mw_world::Result<Promoted>,
+) -> mw_world::Result<types::Promoted> {
+    let progress = RefCell::new(progress);
+    work(&|text| (*progress.borrow_mut())(text)).map(document)
+}
+
+pub(super) fn stop_merge(inner: &Arc<Inner>, who: &Principal, fork: &str) -> Result<Reply> {
+    inner.now(who, fork)?.stop_merge()?;
+    Reply::json(&types::Done {})
 }
 
 pub(super) fn revert(inner: &Arc<Inner>, who: &Principal, world: &str, new: &types::NewRevert) -> Result<Reply> {
