@@ -141,6 +141,7 @@ impl Client {
     }
 
     /// Gets an object that must be there and hands what arrives to `each`, without keeping it; returns how much it was.
+    #[allow(dead_code, reason = "`bench_s3` shares this file")]
     pub fn pull(&mut self, target: &str, mut each: impl FnMut(&[u8])) -> usize {
         self.send("GET", target, &[], b"", false);
         let mut total = 0;
