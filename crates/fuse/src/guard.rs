@@ -184,6 +184,7 @@ mod tests {
     }
 
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "the real kernel keeps no other time")]
     fn a_process_is_gone_when_its_first_thread_is() {
         assert!(!is_gone(std::process::id()));
         let mut child = Command::new("true").spawn().unwrap();

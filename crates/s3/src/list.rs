@@ -224,7 +224,6 @@ fn upload(info: &UploadInfo, written: Written) -> MultipartUpload {
         storage_class: Some(StorageClass::from_static(StorageClass::STANDARD)),
         checksum_algorithm: info.options.algorithm.map(algorithm),
         checksum_type: info.options.algorithm.map(|_| sum_type(info.options.composite)),
-        ..MultipartUpload::default()
     }
 }
 
