@@ -11,7 +11,7 @@ export MW_TOOLS := $(TARGET)/tools
 export MW_NPM := $(TARGET)/npm
 export PATH := $(MW_VENV)/bin:$(MW_TOOLS)/bin:$(PATH)
 
-.PHONY: help deps build fmt lint layers unit real test demo bench bench-fs bench-s3 soak crash conformance
+.PHONY: help deps build fmt lint layers unit real test demo bench bench-fs bench-s3 soak crash
 
 help: ## List the targets
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /\1\t/' | expand -t 18
@@ -87,14 +87,3 @@ soak: ## Run the long tests that `make test` leaves out
 	cargo nextest run --workspace --run-ignored only --no-tests pass
 	cargo build -p mw-cli
 	@LIMIT=43200 scripts/real.sh tests/soak
-
-conformance: ## Run all conformance tests (tests/conformance/PART.sh)
-	@echo "== conformance"
-	cargo build -p mw-cli
-	@scripts/real.sh tests/conformance
-
-conformance-%: ## Run one part of them
-	@echo "== conformance: $*"
-	cargo build -p mw-cli
-	@if [ -x tests/conformance/$*.sh ]; then tests/conformance/$*.sh; \
-	else echo "there is no tests/conformance/$*.sh"; exit 1; fi

@@ -10,6 +10,7 @@ BOTO3=1.40.0
 AWSCLI=1.42.0
 PJDFSTEST=0.2.2
 FSX=0.3.2
+E2E=0.14.1
 PNPM=9.8.0
 tools=${MW_TOOLS:-${CARGO_TARGET_DIR:-target}/tools}
 MCP=2.3.0
@@ -125,6 +126,20 @@ for tool in "pjdfstest $PJDFSTEST" "fsx $FSX"; do
     rm -rf "$tools/build"
 done
 
+# The public suites for S3 stores (tests/real/suites.sh): `s3s-e2e`, and a program around the one of the crate `object_store`. They share
+# most of what they are built of; not optimised, as the server does the work.
+suites="$tools/installed-suites-$E2E-$(cat tests/suites/Cargo.* tests/suites/src/* | cksum | cut -d' ' -f1)"
+if [ ! -e "$suites" ]; then
+    echo "deps: installing the public S3 suites s3s-e2e $E2E and object_store in $tools"
+    if CARGO_TARGET_DIR=$tools/build CARGO_PROFILE_DEV_DEBUG=0 cargo install -q --debug --locked --force --root "$tools" "s3s-e2e@=$E2E" &&
+        CARGO_TARGET_DIR=$tools/build CARGO_PROFILE_DEV_DEBUG=0 cargo install -q --debug --locked --force --root "$tools" --path tests/suites; then
+        touch "$suites"
+    else
+        cannot "cargo could not build the public S3 suites"
+    fi
+    rm -rf "$tools/build"
+fi
+
 if [ ! -e "$tools/installed-pnpm-$PNPM" ]; then
     echo "deps: installing pnpm $PNPM in $tools"
     if npm install --silent --no-audit --no-fund --prefix "$tools/npm" "pnpm@$PNPM" && mkdir -p "$tools/bin" &&
@@ -144,20 +159,6 @@ if [ ! -e "$stamp" ]; then
         touch "$stamp"
     else
         cannot "pip could not install boto3 and awscli"
-    fi
-fi
-
-# The public suites of tests/conformance/s3.sh, when MW_SUITES is set: they take long to build, and nothing else needs them. Built once.
-E2E=0.14.1
-suites="$venv/suites-$E2E-$(cksum tests/suites/Cargo.lock tests/suites/src/main.rs 2>/dev/null | cksum | cut -d' ' -f1)"
-if [ -n "${MW_SUITES:-}" ] && [ "${1:-}" != demo ] && [ ! -e "$suites" ] && [ -d "$venv" ]; then
-    echo "deps: building the public S3 suites s3s-e2e $E2E and object_store in $venv"
-    if CARGO_TARGET_DIR="$venv/build" cargo install -q --locked --root "$venv" "s3s-e2e@=$E2E" &&
-        CARGO_TARGET_DIR="$venv/build" cargo install -q --locked --force --root "$venv" --path tests/suites; then
-        rm -rf "$venv/build"
-        touch "$suites"
-    else
-        cannot "cargo could not build the public S3 suites"
     fi
 fi
 
