@@ -16,18 +16,26 @@ pub fn run(server: &mut Server, files: usize) {
 
 fn sizes(server: &Server, files: usize) {
     title("fork through the API, beside a durable put of one byte through the same API");
-    let mut client = server.client();
     let sizes = crate::sizes(files);
     let worlds: Vec<String> = sizes.iter().map(|n| crate::worlds::of(server, *n)).collect();
-    // Turn by turn, so that a slow moment of the disk meets all of them, and each in every place of a round: what one commit
-    // leaves to the next (a page of the log to be begun, say) is then nobody's own.
+    let mut client = server.client();
+    // Into a world of its own: a put into one of the others would be in the next fork of that one alone.
+    client.create("one-byte-puts");
+    // Turn by turn, so that a slow moment of the disk meets all of them, and in a new order each time: what one commit leaves to
+    // the next (a page of the log to be begun, say) is then nobody's own.
     let mut times = vec![Vec::new(); sizes.len()];
     let mut puts = Vec::new();
+    let mut order: Vec<usize> = (0..=sizes.len()).collect();
+    let mut draw = 1u64;
     for round in 0..ROUNDS {
-        for place in 0..=sizes.len() {
-            match (place + round) % (sizes.len() + 1) {
-                i if i < sizes.len() => times[i].push(client.fork(&worlds[i], &format!("f-{i}-{round}"))),
-                _ => puts.push(client.put(&worlds[0], "one-byte", b"x")),
+        for left in (1..order.len()).rev() {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            order.swap(left, (draw >> 33) as usize % (left + 1));
+        }
+        for &i in &order {
+            match worlds.get(i) {
+                Some(world) => times[i].push(client.fork(world, &format!("f-{i}-{round}"))),
+                None => puts.push(client.put("one-byte-puts", "one-byte", b"x")),
             }
         }
     }
@@ -48,8 +56,8 @@ fn sizes(server: &Server, files: usize) {
 
 fn cold(server: &Server) {
     title("fork, first cold read and first write, straight after 4,000 unfolded writes");
-    let mut client = server.client();
     let busy_world = crate::worlds::of(server, 10_000);
+    let mut client = server.client();
     let round = |client: &mut crate::client::Client, name: String| -> Duration {
         let start = Instant::now();
         client.fork(&busy_world, &name);

@@ -13,7 +13,7 @@ pub fn run(server: &Server, files: usize) {
     row(&format!("peak resident, {files} files written"), &format!("{} MiB", server.peak_mib()), "");
     let mut client = server.client();
     for n in 0..FORKS {
-        let fork = format!("idle-{n}");
+        let fork = format!("resting-{n}");
         client.fork(&world, &fork);
         // A read, so that the fork is open; another file each time, so that the caches fill.
         client.get(&fork, &format!("d{:04}/f{:06}", n * (files / FORKS) / 1000, n * (files / FORKS)));

@@ -56,7 +56,7 @@ pub fn run(server: &Server, dir: &Path) {
         ("untar", format!("mkdir t && tar xf {} -C t", tar.display())),
         (
             "git init, add, commit",
-            "cd t && git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm x".to_owned(),
+            "cd t && git init -q . && git add -A && git -c gc.auto=0 -c maintenance.auto=false -c user.name=a -c user.email=a@b commit -qm x".to_owned(),
         ),
         ("git status", "cd t && git status --porcelain".to_owned()),
         ("read all", "cat t/d*/*.txt".to_owned()),

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 pub fn run(server: &Server, files: usize) {
     title("promote, with guard, snapshot and log entry");
-    let mut client = server.client();
     let mut flat = Vec::new();
     for n in crate::sizes(files) {
         let base = crate::worlds::of(server, n);
+        let mut client = server.client();
         let (mut swaps, mut puts) = (Vec::new(), Vec::new());
         for i in 0..30 {
             let fork = format!("swap-{n}-{i}");
