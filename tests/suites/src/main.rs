@@ -2,7 +2,8 @@
 //!
 //! A case that does not hold panics and ends the run with its own message. The bucket must be empty.
 
-use object_store::aws::{AmazonS3, AmazonS3Builder, Checksum};
+use futures::TryStreamExt;
+use object_store::aws::{AmazonS3, AmazonS3Builder, Checksum, S3CopyIfNotExists};
 use object_store::integration::{
     copy_if_not_exists, copy_rename_nonexistent_object, get_nonexistent_object, get_opts, list_paginated,
     list_uses_directories_correctly, list_with_delimiter, list_with_offset_exclusivity, multipart,
@@ -10,14 +11,23 @@ use object_store::integration::{
     put_get_attributes, put_get_delete_list, put_opts, rename_and_copy, stream_get,
 };
 use object_store::path::Path;
-use object_store::{Error, ObjectStoreExt};
+use object_store::{Error, ObjectStore, ObjectStoreExt};
 
 fn builder(bucket: &str) -> AmazonS3Builder {
-    AmazonS3Builder::from_env().with_bucket_name(bucket).with_allow_http(true)
+    let once = S3CopyIfNotExists::Header("if-none-match".into(), "*".into());
+    AmazonS3Builder::from_env().with_bucket_name(bucket).with_allow_http(true).with_copy_if_not_exists(once)
 }
 
 fn step(name: &str) {
     println!("  object_store: {name}");
+}
+
+/// Takes away what a case left: some want nothing but their own.
+async fn empty(store: &AmazonS3) {
+    let left: Vec<_> = store.list(None).map_ok(|object| object.location).try_collect().await.expect("a list");
+    for path in left {
+        store.delete(&path).await.expect("deleted");
+    }
 }
 
 async fn all(store: &AmazonS3) {
@@ -31,10 +41,12 @@ async fn all(store: &AmazonS3) {
     get_opts(store).await;
     put_opts(store, true).await;
     put_get_attributes(store).await;
+    empty(store).await;
     step("copy and rename");
     rename_and_copy(store).await;
     copy_if_not_exists(store).await;
     copy_rename_nonexistent_object(store).await;
+    empty(store).await;
     step("streams and uploads in parts");
     stream_get(store).await;
     multipart(store, store).await;
@@ -42,6 +54,7 @@ async fn all(store: &AmazonS3) {
     multipart_put_part_out_of_order(store, store).await;
     multipart_race_condition(store, true).await;
     multipart_out_of_order(store).await;
+    empty(store).await;
 }
 
 #[tokio::main]
@@ -56,8 +69,12 @@ async fn main() {
         step(name);
         put_get_delete_list(&builder.build().expect("a client")).await;
     }
-    step("what is not there");
     let store = builder(&bucket).build().expect("a client");
+    empty(&store).await;
+    step("copies that must be new, by an upload in parts");
+    let parts = builder(&bucket).with_copy_if_not_exists(S3CopyIfNotExists::Multipart);
+    copy_if_not_exists(&parts.build().expect("a client")).await;
+    step("what is not there");
     let nowhere = builder("nonexistentname").build().expect("a client");
     let name = Path::from("nonexistentname");
     let absent = get_nonexistent_object(&store, Some(name.clone())).await;
