@@ -6,6 +6,7 @@ mod crash;
 mod crash_disk;
 mod crash_pairs;
 mod crash_work;
+mod cycles;
 mod faults;
 mod faults_list;
 mod faults_plant;

@@ -435,3 +435,49 @@ fn a_setting_is_for_admins_and_never_goes_back() {
         assert!(text.parse::<VersionId>().is_err(), "{text:?}");
     }
 }
+
+/// What is kept counts against the quota and in what the world takes, and is no object.
+#[test]
+fn kept_versions_count_in_a_quota_and_in_what_a_world_takes() {
+    let rig = Rig::new();
+    let world = rig.create("base");
+    world.set_versioning(Versioning::Enabled).expect("enabled");
+    for _ in 0..3 {
+        put(&world, "k", &[1; 10 << 10]);
+    }
+    let usage = world.du().expect("counted");
+    assert_eq!(usage.bytes, 30 << 10, "{usage:?}");
+    assert_eq!(crate::objects::keys(&world), ["k"]);
+    world.set_quota(mw_world::Quota { bytes: Some(35 << 10), inodes: None }).expect("set");
+    assert_eq!(world.quota().expect("asked").1.bytes, 30 << 10);
+    let over = world.stage().and_then(|mut staged| staged.push(&[2; 10 << 10])).expect_err("does not fit");
+    assert_eq!(over.kind(), ErrorKind::Quota);
+    let kept = versions(&world);
+    assert_eq!(kept.len(), 3, "{kept:?}");
+    let oldest = kept.iter().map(|(_, id, ..)| *id).min().expect("three");
+    world.delete_version(b"k", oldest, &Conditions::default()).expect("deleted");
+    assert_eq!(world.quota().expect("asked").1.bytes, 20 << 10, "a deleted version makes room");
+    put(&world, "k", &[2; 10 << 10]);
+    clean(&rig.store);
+}
+
+/// A key that no record of a version can name is replaced and deleted as in a bucket without versions.
+#[test]
+fn a_key_too_long_for_a_version_has_none() {
+    let rig = Rig::new();
+    let world = rig.create("base");
+    world.set_versioning(Versioning::Enabled).expect("enabled");
+    let long = vec!["d".repeat(200); 6].join("/");
+    file(&world, &long, b"one");
+    let nuls = "\0".repeat(600);
+    put(&world, &nuls, b"one");
+    put(&world, &nuls, b"two");
+    assert_eq!(get(&world, &nuls).as_deref(), Some(&b"two"[..]));
+    assert_eq!(content(&world, &long).as_deref(), Some(&b"one"[..]));
+    for key in [&nuls, &long] {
+        assert!(delete(&world, key));
+        assert!(!versions(&world).iter().any(|(shown, ..)| shown == key), "neither a version nor a marker");
+        assert!(!delete(&world, key));
+    }
+    clean(&rig.store);
+}
