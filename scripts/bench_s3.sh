@@ -73,7 +73,8 @@ root_domain = ".s3.localhost"
 [admin]
 api_bind_addr = "127.0.0.1:$admin"
 END
-    garage server >>"$work/garage.log" 2>&1 &
+    # Not by the function: that would be a shell of its own, and what is counted is the process.
+    "$peers/bin/garage" -c "$work/garage.toml" server >>"$work/garage.log" 2>&1 &
     garage_pid=$!
     pids+=($!)
     answers "127.0.0.1:$port"
