@@ -106,7 +106,10 @@ impl Store {
     pub(crate) fn keep_from(self: &Arc<Self>, id: WorldId) -> Result<Option<Seq>> {
         let keep = self.own_retention(id)?.unwrap_or(self.options.retention);
         let horizon = self.env.now().saturating_sub(u64::try_from(keep.as_nanos()).unwrap_or(u64::MAX));
-        let Some(newest) = self.kept_at(id, u64::MAX)? else { return Ok(None) };
+        let (from, to) = layout::all_of(Tag::History, id);
+        let newest = self.meta.scan(&from, &to, 1, Order::Down)?;
+        let Some((_, newest)) = newest.first() else { return Ok(None) };
+        let newest = State::decode(newest)?;
         if newest.time.0 <= horizon && self.goes_on_after(id, newest.seq)? {
             match self.world(id).and_then(|world| self.fold(&world)) {
                 Ok(()) => {}

@@ -8,7 +8,7 @@ use crate::error::status;
 use crate::types::{self, ErrorBody, Spot, path_bytes, path_text};
 use bytes::Bytes;
 use mw_model::{ErrorKind, Seq};
-use mw_world::{At, Combine, LogQuery, Policy, Principal, PromoteOptions, Promoted, Side};
+use mw_world::{At, Combine, LogQuery, Policy, Principal, PromoteOptions, Promoted, Session, Side};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -99,6 +99,9 @@ fn reply(promoted: Promoted) -> Result<Reply> {
     }
 }
 
+/// A merge that tells how far it is.
+type Merge = fn(&Session, &PromoteOptions, &dyn Fn(&str)) -> mw_world::Result<Promoted>;
+
 pub(super) fn promote(
     inner: &Arc<Inner>,
     who: &Principal,
@@ -106,11 +109,7 @@ pub(super) fn promote(
     new: &types::NewPromote,
     watch: bool,
 ) -> Result<Reply> {
-    let (session, options) = (inner.now(who, fork)?, options(new));
-    if watch {
-        return Ok(report(move |progress| watched(progress, |tell| session.promote_watched(&options, tell))));
-    }
-    reply(session.promote(&options)?)
+    merge(inner, who, fork, new, watch, Session::promote_watched)
 }
 
 pub(super) fn rebase(
@@ -120,11 +119,22 @@ pub(super) fn rebase(
     new: &types::NewPromote,
     watch: bool,
 ) -> Result<Reply> {
+    merge(inner, who, fork, new, watch, Session::rebase_watched)
+}
+
+fn merge(
+    inner: &Arc<Inner>,
+    who: &Principal,
+    fork: &str,
+    new: &types::NewPromote,
+    watch: bool,
+    verb: Merge,
+) -> Result<Reply> {
     let (session, options) = (inner.now(who, fork)?, options(new));
     if watch {
-        return Ok(report(move |progress| watched(progress, |tell| session.rebase_watched(&options, tell))));
+        return Ok(report(move |progress| watched(progress, |tell| verb(&session, &options, tell))));
     }
-    reply(session.rebase(&options)?)
+    reply(verb(&session, &options, &|_| {})?)
 }
 
 /// Lends what takes lines one by one to work that only shares it.
