@@ -14,6 +14,7 @@ pub(crate) use content::{Resize, Write, Wrote};
 pub(crate) use dirs::OpenDir;
 pub(crate) use names::New;
 
+use self::barrier::Askers;
 use self::retries::Retries;
 use crate::aside::Aside;
 use crate::epochs::Epochs;
@@ -33,7 +34,7 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -76,8 +77,8 @@ pub(crate) struct Door {
     names_expire: AtomicBool,
     pub(crate) unsynced: Unsynced,
     pub(crate) owners: Owners,
-    /// The process that waits for writes to end, 0 for none.
-    pub(crate) barrier: AtomicU32,
+    /// The processes that wait for writes to end.
+    pub(crate) askers: Arc<Askers>,
     dirs: Mutex<HashMap<u64, Arc<OpenDir>>>,
     last_dir: AtomicU64,
     gone: AtomicBool,
@@ -108,7 +109,7 @@ impl Door {
             names_expire: AtomicBool::new(false),
             unsynced: Unsynced::new(env),
             owners,
-            barrier: AtomicU32::new(0),
+            askers: Arc::default(),
             dirs: Mutex::default(),
             last_dir: AtomicU64::new(0),
             gone: AtomicBool::new(false),
