@@ -62,6 +62,11 @@ impl Verb {
         }
     }
 
+    /// Returns whether it changes a world as a whole: many paths at once.
+    pub(crate) fn is_wide(self) -> bool {
+        matches!(self, Self::Promote | Self::Rebase | Self::Revert | Self::Restore)
+    }
+
     fn from_u8(n: u8) -> Result<Self> {
         use Verb::*;
         [

@@ -73,7 +73,7 @@ impl Session {
                 let path = path_touched(&view, &entry)?;
                 if let Some(wanted) = &query.path
                     && !touches(&view, wanted, path.as_deref(), &entry)?
-                    && !self.swap_touched(wanted, &entry)?
+                    && !self.wide_touched(wanted, &entry)?
                 {
                     continue;
                 }
@@ -88,10 +88,10 @@ impl Session {
 }
 
 impl Session {
-    /// Returns whether an entry that put another root in the place of the world's changed anything at or under a path. Instants
-    /// that are no longer retained tell nothing.
-    fn swap_touched(&self, wanted: &[u8], entry: &Entry) -> Result<bool> {
-        if entry.root.is_none() || entry.seq.0 == 0 {
+    /// Returns whether an entry that changed the world as a whole changed anything at or under a path. Instants that are no longer
+    /// retained tell nothing.
+    fn wide_touched(&self, wanted: &[u8], entry: &Entry) -> Result<bool> {
+        if !entry.verb.is_wide() || entry.seq.0 == 0 {
             return Ok(false);
         }
         let state = |seq| {
@@ -122,6 +122,9 @@ fn is_under(wanted: &[u8], path: &[u8]) -> bool {
 
 /// Returns the path that an entry touched: by the entry of a directory it set or removed, or else by an inode it changed.
 fn path_touched(view: &View, entry: &Entry) -> Result<Option<Bytes>> {
+    if entry.verb.is_wide() {
+        return Ok(entry.path.clone());
+    }
     let mut inode = None;
     let mut last = None;
     for (key, value) in &entry.changes {

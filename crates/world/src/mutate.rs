@@ -105,6 +105,18 @@ impl Store {
         what: &Mutation<'_>,
         plan: impl FnOnce(&mut Txn<'_>) -> Result<T>,
     ) -> Result<(T, Option<Done>)> {
+        self.mutate_with(world, head, what, plan, |_, _| Ok(()))
+    }
+
+    /// Does what [`Store::mutate_locked`] does; `more` adds records to the same commit, knowing the state that it makes.
+    pub(crate) fn mutate_with<T>(
+        &self,
+        world: &World,
+        head: &mut Head,
+        what: &Mutation<'_>,
+        plan: impl FnOnce(&mut Txn<'_>) -> Result<T>,
+        more: impl FnOnce(&mut Batch, &State) -> Result<()>,
+    ) -> Result<(T, Option<Done>)> {
         world.need_alive()?;
         let now = head.next_time(self.env.now());
         let mut txn = Txn::new(self, world, world.view(), now, what.verb);
@@ -148,6 +160,7 @@ impl Store {
             batch.put(layout::of(Tag::State, world.id), state.encode());
             batch.put(layout::numbered(Tag::History, world.id, seq.0), state.encode());
         }
+        more(&mut batch, state.as_ref().unwrap_or(&head.state.upto(world.id, seq, now, chain)))?;
         if segments {
             head.claim(&*self.segments, world.owner, &mut batch);
         }

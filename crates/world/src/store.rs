@@ -36,6 +36,8 @@ pub struct Options {
     pub memory: usize,
     /// A world is folded when its overlay weighs this much, in bytes.
     pub fold_bytes: usize,
+    /// A merge is committed by its records when they, and those that are in no tree yet, are at most this many; by a root otherwise.
+    pub little: usize,
     /// The user and group that own what no mount made.
     pub owner: (u32, u32),
     /// What secrets of keys are sealed with. Without it they stand readable in `meta`: for stores in memory.
@@ -51,6 +53,7 @@ impl Default for Options {
             uploads: Duration::from_secs(7 * 86_400),
             memory: 1 << 30,
             fold_bytes: 1 << 20,
+            little: 2048,
             owner: (0, 0),
             sealing: None,
             background: true,

@@ -1,7 +1,7 @@
 //! Back in time, as a change like any other: a whole world (revert), or one file or directory of it (restore).
 
 use super::Promoted;
-use super::root::{Swap, has_open, keep_open, told};
+use super::root::{Becomes, Swap, has_open, keep_open, told};
 use super::versions::carry;
 use crate::diff::{Item, lift};
 use crate::entry::Verb;
@@ -81,9 +81,10 @@ impl Back<'_> {
                 path: self.path.map(Bytes::copy_from_slice),
                 run: None,
                 label: format!("before {} to {}", self.verb().as_str(), then.time),
-                root,
+                to: Becomes::Root(root),
+                meta: Batch::new(),
             };
-            let swapped = store.swap(world, &mut head, swap, |batch, seq, _| self.records(batch, &then, seq));
+            let swapped = store.swap(world, &mut head, swap, |batch, now| self.records(batch, &then, now.seq));
             let swapped = match swapped {
                 Err(e) if e.kind() == ErrorKind::Conflict => continue,
                 other => other?,

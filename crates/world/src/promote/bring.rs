@@ -1,13 +1,14 @@
 //! One world's changes brought to the other: promote into the base, rebase into the fork.
 //!
 //! It is planned beside the writers on views of both worlds, and committed when neither has moved on; after a few vain attempts it
-//! is planned under both locks. Whatever the size of the merge, the commit is one entry: "the root becomes this".
+//! is planned under both locks. The commit is one entry, whatever the size of the merge: the records that change, when they are few
+//! and nothing had to be folded for them; otherwise "the root becomes this".
 
-use super::root::{Swap, has_open, keep_open, told};
+use super::root::{Becomes, Changes, Swap, has_open, in_segments, keep_open, told};
 use super::versions::carry;
 use super::{PromoteOptions, Promoted};
 use crate::content::Content;
-use crate::diff::{lift, records};
+use crate::diff::{Records, lift, records};
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
@@ -22,11 +23,12 @@ use crate::state::State;
 use crate::store::Store;
 use crate::sync::{Point, Reverts, SyncPoints};
 use crate::txn::Txn;
-use crate::view::View;
+use crate::view::{Overlay, View};
 use crate::world::{Head, Staging, World, alive_value};
 use bytes::Bytes;
 use mw_meta::{Batch, Durability, Expect};
 use mw_model::{ErrorKind, Hash, Seq, Version, WorldId};
+use mw_tree::Value;
 use parking_lot::MutexGuard;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,6 +38,8 @@ use std::sync::atomic::Ordering;
 const BESIDE: usize = 4;
 /// How often it is tried at all.
 const ATTEMPTS: usize = 8;
+/// What is committed by its records has at most this many bytes.
+const LITTLE: usize = 256 << 10;
 
 /// A fork and its base, and the way the changes go.
 pub(super) struct Bring<'a> {
@@ -87,6 +91,8 @@ struct Planned {
     fast: bool,
     /// Whether any record of the changed world changes.
     changed: bool,
+    /// What changes, when it is little.
+    changes: Option<Changes>,
     entries: Vec<crate::diff::DiffEntry>,
     notices: Vec<Changed>,
     merged: Vec<Bytes>,
@@ -95,11 +101,13 @@ struct Planned {
     points_bytes: Bytes,
 }
 
-/// The states of the point that a merge makes.
-struct NewPoint {
-    common: State,
-    /// The base, as it was or is then; none: it is the state that the commit makes.
-    base_then: Option<State>,
+/// What a merge committed.
+struct Committed {
+    version: Option<Version>,
+    snapshot: Option<Version>,
+    notices: Vec<Changed>,
+    /// Whether the changed world is due to be folded.
+    heavy: bool,
 }
 
 impl Bring<'_> {
@@ -118,21 +126,24 @@ impl Bring<'_> {
 
     pub(super) fn run(&self) -> Result<Promoted> {
         let quiet = self.ordered().map(|world| world.listeners.quiesce());
-        let (promoted, notices) = self.merge()?;
+        let (promoted, committed) = self.merge()?;
         // The mounts are told while they still stand: no verb sees the new world through an old cache.
-        self.target().listeners.tell(0, &notices);
+        self.target().listeners.tell(0, &committed.notices);
         drop(quiet);
+        if committed.heavy {
+            self.store.fold_soon(self.target());
+        }
         Ok(promoted)
     }
 
-    fn merge(&self) -> Result<(Promoted, Vec<Changed>)> {
+    fn merge(&self) -> Result<(Promoted, Committed)> {
         let _turns = self.ordered().map(|world| world.folding.lock());
         let _staging = [Staging::begin(&self.fork), Staging::begin(&self.base)];
         for attempt in 0..ATTEMPTS {
             for world in self.ordered() {
                 world.need_alive()?;
             }
-            if !self.options.dry_run {
+            if !self.options.dry_run && !self.is_little() {
                 self.at("folding what is not in the trees yet", 0, 0)?;
                 self.store.fold_together(&self.ordered().map(|world| &**world))?;
             }
@@ -147,11 +158,12 @@ impl Bring<'_> {
                 ..Promoted::default()
             };
             if self.options.dry_run || !promoted.conflicts.is_empty() {
-                return Ok((promoted, Vec::new()));
+                return Ok((promoted, Committed::nothing()));
             }
             match self.commit(planned, locked) {
-                Ok(Some((version, snapshot, notices))) => {
-                    return Ok((Promoted { version, snapshot, ..promoted }, notices));
+                Ok(Some(committed)) => {
+                    let Committed { version, snapshot, .. } = committed;
+                    return Ok((Promoted { version, snapshot, ..promoted }, committed));
                 }
                 Ok(None) => {}
                 Err(e) if e.kind() == ErrorKind::Conflict => {}
@@ -159,6 +171,16 @@ impl Bring<'_> {
             }
         }
         Err(Error::new(ErrorKind::Busy, "both worlds kept changing while they were merged; try again"))
+    }
+
+    /// Returns whether so little is in no tree yet that a merge need not fold it. A merge of a part writes trees in any case.
+    fn is_little(&self) -> bool {
+        let late = |world: &Arc<World>| world.view().layers().map(Overlay::len).sum::<usize>();
+        self.only().is_empty() && self.ordered().into_iter().map(late).sum::<usize>() <= self.store.options.little
+    }
+
+    fn only(&self) -> &[u8] {
+        self.options.only.as_deref().unwrap_or_default()
     }
 
     fn lock(&self) -> Heads<'_> {
@@ -193,7 +215,7 @@ impl Bring<'_> {
         self.at("looking for changes", 0, 0)?;
         let now = Version(store.env.now().max(ours.time.0 + 1));
         let mut txn = Txn::new(store, self.target(), ours.clone(), now, self.verb());
-        let only = self.options.only.as_deref().unwrap_or_default();
+        let only = self.only();
         // Only times and the cutting of content may differ: that is no change, and no reason to swap roots back and forth.
         let unchanged = only.is_empty()
             && !records(&common, &theirs)?.is_empty()
@@ -201,6 +223,7 @@ impl Bring<'_> {
         let mut planned = Planned {
             fast: unchanged,
             changed: false,
+            changes: None,
             entries: Vec::new(),
             notices: Vec::new(),
             merged: Vec::new(),
@@ -250,6 +273,7 @@ impl Bring<'_> {
         planned.fast &= planned.changed;
         planned.entries = lift(&store.content, &planned.ours, &planned.view, &records)?;
         planned.notices = notices;
+        planned.changes = little(records, store.options.little);
         Ok(planned)
     }
 
@@ -280,34 +304,32 @@ impl Bring<'_> {
     }
 
     /// Commits a plan; none: a world has moved on and it must be planned again.
-    #[allow(clippy::type_complexity, reason = "version, snapshot, and what mounts must hear")]
-    fn commit<'s>(
-        &'s self,
-        mut planned: Planned,
-        locked: Option<Heads<'s>>,
-    ) -> Result<Option<(Option<Version>, Option<Version>, Vec<Changed>)>> {
+    fn commit<'s>(&'s self, mut planned: Planned, locked: Option<Heads<'s>>) -> Result<Option<Committed>> {
         let store = self.store;
         let base_now = if self.into_base { &planned.ours } else { &planned.theirs };
         if !planned.changed
             && records(&planned.common, &planned.theirs)?.is_empty()
             && records(&planned.base_then, base_now)?.is_empty()
         {
-            return Ok(Some((None, None, Vec::new())));
+            return Ok(Some(Committed::nothing()));
         }
-        self.at("writing the tree", 0, 0)?;
-        let root = store.materialise(self.target(), &planned.view)?;
-        let point = self.point(&planned)?;
-        store.segments.sync()?;
+        self.at("writing what changes", 0, 0)?;
+        let to = match planned.changes.take() {
+            Some(changes) => Becomes::Changed(changes),
+            None => Becomes::Root(store.materialise(self.target(), &planned.view)?),
+        };
+        let moved = self.moved_point(&planned)?;
+        self.settle(&to, moved.is_some(), locked.as_ref())?;
         // After this it cannot be stopped any more.
         self.at("committing", 0, 0)?;
         let mut heads = locked.unwrap_or_else(|| self.lock());
         self.source().need_alive()?;
-        let moved = heads.target.seq != planned.ours.seq || heads.source.seq != planned.theirs.seq;
-        if moved || !has_open(self.target(), &planned.ours, &planned.view)? {
+        let moved_on = heads.target.seq != planned.ours.seq || heads.source.seq != planned.theirs.seq;
+        if moved_on || !has_open(self.target(), &planned.ours, &planned.view)? {
             return Ok(None);
         }
+        let (target, source) = (self.target(), self.source());
         let mut batch = Batch::new();
-        let source = self.source();
         let alive = layout::of(Tag::Alive, source.id);
         batch.require(alive.clone(), Expect::Value(alive_value(heads.source.shared_out)));
         batch.require(layout::of(Tag::State, source.id), Expect::Value(heads.source.state_bytes.clone()));
@@ -315,26 +337,29 @@ impl Bring<'_> {
         batch.put(alive, alive_value(true));
         heads.source.claim(&*store.segments, source.owner, &mut batch);
         let chain = heads.source.chain;
-        if !planned.changed {
-            let mut points = planned.points;
-            let base_then = match point.base_then {
-                Some(state) => state,
-                None => state_of(root, planned.ours.seq, planned.ours.time),
-            };
-            let changed = Some((self.target().id, planned.ours.seq));
-            points.push(Point { common: point.common, base_then, changed });
+        let theirs = source.state_now(&heads.source);
+        let mut points = planned.points.clone();
+        let push = |batch: &mut Batch, now: &State| {
+            let (common, base_then) = moved.unwrap_or_else(|| {
+                let base_then = if self.into_base { now.clone() } else { theirs.clone() };
+                (theirs, base_then)
+            });
+            points.push(Point { common, base_then, changed: Some((target.id, now.seq)) });
             batch.put(layout::of(Tag::Sync, self.fork.id), points.encode());
-            batch.require(layout::of(Tag::Alive, self.target().id), Expect::Present);
-            batch.require(layout::of(Tag::State, self.target().id), Expect::Value(heads.target.state_bytes.clone()));
+        };
+        if !planned.changed {
+            push(&mut batch, &target.state_now(&heads.target));
+            batch.require(layout::of(Tag::Alive, target.id), Expect::Present);
+            batch.require(layout::of(Tag::State, target.id), Expect::Value(heads.target.state_bytes.clone()));
             require_key(&mut batch, Some(self.who));
-            heads.target.claim(&*store.segments, self.target().owner, &mut batch);
-            let ticket = store.submit_for(self.target(), Some(self.who), batch, Durability::Durable)?;
+            heads.target.claim(&*store.segments, target.owner, &mut batch);
+            let ticket = store.submit_for(target, Some(self.who), batch, Durability::Durable)?;
             heads.target.claims.clear();
             heads.source.claims.clear();
             heads.source.lent();
             drop(heads);
             ticket.wait()?;
-            return Ok(Some((None, None, Vec::new())));
+            return Ok(Some(Committed::nothing()));
         }
         let swap = Swap {
             who: self.who,
@@ -343,43 +368,52 @@ impl Bring<'_> {
             run: self.options.run.clone(),
             path: self.options.only.clone(),
             label: self.label(),
-            root: root.clone(),
+            to,
+            meta: batch,
         };
-        let (target, fork) = (self.target().id, self.fork.id);
-        let points = &mut planned.points;
-        let swapped = store.swap(self.target(), &mut heads.target, swap, |more, seq, now| {
-            let base_then = point.base_then.unwrap_or_else(|| state_of(root, seq, now));
-            points.push(Point { common: point.common, base_then, changed: Some((target, seq)) });
-            batch.put(layout::of(Tag::Sync, fork), points.encode());
-            *more = batch;
+        let swapped = store.swap(target, &mut heads.target, swap, |batch, now| {
+            push(batch, now);
             Ok(())
         })?;
         heads.source.claims.clear();
         heads.source.lent();
         drop(heads);
+        store.finish(target, swapped.done.ticket, Durability::Durable, swapped.loose, swapped.done.seq)?;
         let (version, snapshot) = (Some(swapped.version), Some(swapped.snapshot));
-        store.finish(self.target(), swapped.done.ticket, Durability::Durable, swapped.loose, swapped.done.seq)?;
-        Ok(Some((version, snapshot, planned.notices)))
+        Ok(Some(Committed { version, snapshot, notices: planned.notices, heavy: swapped.heavy }))
     }
 
-    /// Makes the states that the next merge will start from.
-    fn point(&self, planned: &Planned) -> Result<NewPoint> {
-        let store = self.store;
-        let (theirs, seq, time) = (&planned.theirs, planned.theirs.seq, planned.theirs.time);
-        let only = self.options.only.as_deref().unwrap_or_default();
-        if only.is_empty() {
-            let common = state_of(store.materialise(self.source(), theirs)?, seq, time);
-            let base_then = (!self.into_base).then(|| common.clone());
-            return Ok(NewPoint { common, base_then });
+    /// Puts on disk what the commit refers to: trees and content just written, and the content of entries that a snapshot or a sync
+    /// point is about to lean on, as far as the plan has seen them.
+    fn settle(&self, to: &Becomes, points_in_trees: bool, locked: Option<&Heads<'_>>) -> Result<()> {
+        let written = match to {
+            Becomes::Root(_) => true,
+            Becomes::Changed(changes) => points_in_trees || in_segments(changes)?,
+        };
+        let is_loose = |head: &Head| head.loose > head.durable;
+        let loose = || match locked {
+            Some(heads) => is_loose(&heads.target) || is_loose(&heads.source),
+            None => self.ordered().into_iter().any(|world| is_loose(&world.head.lock())),
+        };
+        if written || loose() {
+            self.store.segments.sync()?;
         }
-        // Only a part was brought: only that part of the common state moves.
-        let base_now = if self.into_base { &planned.view } else { theirs };
-        let common = self.moved(&planned.common, theirs, only)?;
+        Ok(())
+    }
+
+    /// Makes the states that the next merge will start from when only a part was brought: only that part of them moves.
+    fn moved_point(&self, planned: &Planned) -> Result<Option<(State, State)>> {
+        let (store, only) = (self.store, self.only());
+        if only.is_empty() {
+            return Ok(None);
+        }
+        let base_now = if self.into_base { &planned.view } else { &planned.theirs };
+        let common = self.moved(&planned.common, &planned.theirs, only)?;
         let base_then = self.moved(&planned.base_then, base_now, only)?;
-        Ok(NewPoint {
-            common: state_of(store.materialise(&self.fork, &common)?, common.seq, common.time),
-            base_then: Some(state_of(store.materialise(&self.fork, &base_then)?, base_then.seq, base_then.time)),
-        })
+        Ok(Some((
+            state_of(store.materialise(&self.fork, &common)?, common.seq, common.time),
+            state_of(store.materialise(&self.fork, &base_then)?, base_then.seq, base_then.time),
+        )))
     }
 
     /// Returns a state with what lies under `only` as it is in another.
@@ -425,6 +459,21 @@ impl Bring<'_> {
             "before rebase".to_owned()
         }
     }
+}
+
+impl Committed {
+    fn nothing() -> Self {
+        Self { version: None, snapshot: None, notices: Vec::new(), heavy: false }
+    }
+}
+
+/// Returns what records become, when they are at most `few` and little.
+fn little(records: Records, few: usize) -> Option<Changes> {
+    let weight = |(key, (_, now)): (&Bytes, &(_, Option<Value>))| {
+        key.len() + now.as_ref().map_or(0, |value| value.data.len() + value.locator.len())
+    };
+    let fits = records.len() <= few && records.iter().map(weight).sum::<usize>() <= LITTLE;
+    fits.then(|| records.into_iter().map(|(key, (_, now))| (key, now)).collect())
 }
 
 /// A state that is its root. Its chain is not asked for: nothing goes on from it.

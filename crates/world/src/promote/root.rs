@@ -1,4 +1,4 @@
-//! Another root for a world, in one commit: the state before it as a snapshot, the entry, the new state.
+//! Another content for a world, in one commit: the state before it as a snapshot, the entry, the new state.
 //!
 //! Invariant: what somebody has open outlives the root it stood in; what nobody has open does not come with the new one.
 
@@ -13,19 +13,32 @@ use crate::principal::Principal;
 use crate::record::{self, Extent, Inode, Kind, Locator};
 use crate::recover::is_extent;
 use crate::snapshot::SnapshotRecord;
+use crate::state::State;
 use crate::store::Store;
 use crate::txn::Txn;
+use crate::versioning::Keep;
 use crate::view::{self, View};
 use crate::world::{Head, World};
 use bytes::Bytes;
 use mw_meta::{Batch, Durability};
-use mw_model::{Ino, Seq, Version};
+use mw_model::{Ino, Version};
 use mw_tree::{Root, Value};
 
 /// More records than this, and a mount is told to forget everything.
 const TOLD: usize = 256;
 
-/// A change of a world's root.
+/// Records that change: a value, or none for one that goes.
+pub(super) type Changes = Vec<(Bytes, Option<Value>)>;
+
+/// What a world becomes.
+pub(super) enum Becomes {
+    /// Another root.
+    Root(Root),
+    /// What it is, with these records changed.
+    Changed(Changes),
+}
+
+/// A change of a whole world.
 pub(super) struct Swap<'a> {
     pub who: &'a Principal,
     pub verb: Verb,
@@ -34,7 +47,9 @@ pub(super) struct Swap<'a> {
     pub path: Option<Bytes>,
     /// The label of the snapshot that is taken first.
     pub label: String,
-    pub root: Root,
+    pub to: Becomes,
+    /// Records for the same commit.
+    pub meta: Batch,
 }
 
 /// What a swap committed.
@@ -43,6 +58,8 @@ pub(super) struct Swapped {
     pub version: Version,
     pub snapshot: Version,
     pub loose: bool,
+    /// Whether the world is due to be folded.
+    pub heavy: bool,
 }
 
 impl Store {
@@ -78,21 +95,21 @@ impl Store {
         }
     }
 
-    /// Commits another root under the head's lock. `more` adds records to the same commit; it is told the entry's place and time.
+    /// Commits what a world becomes under the head's lock. `more` adds records to the same commit; it is told the state that it makes.
     pub(super) fn swap(
         &self,
         world: &World,
         head: &mut Head,
         swap: Swap<'_>,
-        more: impl FnOnce(&mut Batch, Seq, Version) -> Result<()>,
+        more: impl FnOnce(&mut Batch, &State) -> Result<()>,
     ) -> Result<Swapped> {
         let before = world.state_now(head);
         let snapshot = before.time;
         let place = layout::snapshot(world.id, snapshot);
         let taken = self.meta.get(&place)?.is_some();
         let what = Mutation { who: Some(swap.who), verb: swap.verb, durability: Durability::Durable, origin: 0 };
-        let (version, done) = self.mutate_locked(world, head, &what, |txn| {
-            more(&mut txn.meta, Seq(txn.view.seq.0 + 1), txn.now)?;
+        let plan = |txn: &mut Txn<'_>| {
+            txn.meta = swap.meta;
             if !taken {
                 let key = swap.who.key_id().to_owned();
                 let seal = self.seal(world.id, &before);
@@ -100,13 +117,39 @@ impl Store {
                 txn.meta.put(place, record.encode());
             }
             (txn.note, txn.path, txn.run) = (swap.note, swap.path, swap.run);
-            (txn.root, txn.segments) = (Some(swap.root.clone()), true);
-            txn.view = View::of_root(txn.view.tree.clone(), swap.root, txn.view.seq, txn.view.time);
+            match swap.to {
+                Becomes::Root(root) => {
+                    txn.segments = true;
+                    txn.view = View::of_root(txn.view.tree.clone(), root.clone(), txn.view.seq, txn.view.time);
+                    txn.root = Some(root);
+                }
+                Becomes::Changed(changes) => {
+                    // Who planned it has seen to the versions.
+                    txn.keep = Keep::Nothing;
+                    txn.segments = in_segments(&changes)?;
+                    txn.view.own = changes.into_iter().collect();
+                }
+            }
             Ok(txn.now)
-        })?;
-        let done = done.ok_or_else(|| Error::corrupt("a new root was not committed"))?;
-        Ok(Swapped { done, version, snapshot, loose: head.loose > head.durable })
+        };
+        let (version, done) = self.mutate_with(world, head, &what, plan, more)?;
+        let done = done.ok_or_else(|| Error::corrupt("a change of a whole world was not committed"))?;
+        let heavy = head.bytes >= self.options.fold_bytes;
+        Ok(Swapped { done, version, snapshot, loose: head.loose > head.durable, heavy })
     }
+}
+
+/// Returns whether a changed record refers to bytes in segments.
+pub(super) fn in_segments(changes: &Changes) -> Result<bool> {
+    for (key, value) in changes {
+        if let Some(value) = value
+            && is_extent(key)
+            && Extent::decode(value)?.piece.blob().is_some()
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Keeps, in a mutation whose view is about to take the place of `before`, what somebody has open and the new view does not have;

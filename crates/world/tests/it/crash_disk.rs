@@ -84,5 +84,6 @@ impl Life {
 
 /// Options of a store that folds in the call that fills an overlay of `fold_bytes`.
 pub fn options(fold_bytes: usize) -> Options {
-    Options { fold_bytes, memory: 16 << 20, background: false, ..Options::default() }
+    // Little enough that merges are committed both ways.
+    Options { fold_bytes, little: 24, memory: 16 << 20, background: false, ..Options::default() }
 }

@@ -100,6 +100,45 @@ fn a_fork_and_a_snapshot_are_one_commit_whatever_the_world() {
 }
 
 #[test]
+fn a_promote_of_little_is_one_commit_whatever_the_world() {
+    let meta = Arc::new(Counting::default());
+    let options = Options { background: false, ..Options::default() };
+    let store = Store::open(meta.clone(), Arc::new(mw_segments::Memory::new()), Env::seeded(4), options).unwrap();
+    let root = store.principal(&store.root_key().unwrap().id).unwrap();
+    let mut costs = Vec::new();
+    for (name, files) in [("small", 10), ("large", 3000)] {
+        store.create_world(&root, name, &CreateOptions::default()).unwrap();
+        let base = store.session(&root, name).unwrap();
+        for i in 0..files {
+            file(&base, &format!("d{}/f{i}", i % 7), b"x");
+        }
+        let fork = |n: usize| {
+            let fork = format!("{name}-{n}");
+            store.fork(&root, name, &fork, &ForkOptions::default()).unwrap();
+            let fork = store.session(&root, &fork).unwrap();
+            file(&fork, &format!("d{n}/new"), b"theirs");
+            fork
+        };
+        // What is not folded yet may be much; the first promote sees to that.
+        assert!(fork(0).promote(&PromoteOptions::default()).unwrap().fast);
+        for n in 1..5 {
+            let fork = fork(n);
+            if n % 2 == 0 {
+                file(&base, &format!("d{n}/other"), b"ours");
+            }
+            let mut done = None;
+            costs.push(meta.of(|| done = Some(fork.promote(&PromoteOptions::default()).unwrap())));
+            assert_eq!(
+                (done.unwrap().fast, content(&base, &format!("d{n}/new")).as_deref()),
+                (n % 2 == 1, Some(&b"theirs"[..]))
+            );
+        }
+    }
+    assert!(costs.iter().all(|(commits, bytes)| *commits == 1 && *bytes < 8192), "{costs:?}");
+    crate::rig::clean(&store);
+}
+
+#[test]
 fn a_forged_snapshot_is_found() {
     let rig = Rig::new();
     let w = rig.create("base");

@@ -142,7 +142,7 @@ fn promote(two: &Two, options: &PromoteOptions) -> Promoted {
 fn nothing(_: &Session) {}
 
 #[test]
-fn an_unchanged_base_gets_the_forks_root() {
+fn an_unchanged_base_gets_what_the_fork_has() {
     let two = two(
         &|w| {
             file(w, "d/a", b"1");

@@ -16,7 +16,8 @@ pub struct Rig {
 
 /// Options of a store without a background, which folds early.
 pub fn options() -> Options {
-    Options { fold_bytes: 16 << 10, memory: 64 << 20, background: false, ..Options::default() }
+    // Little enough that merges are committed both ways.
+    Options { fold_bytes: 16 << 10, little: 32, memory: 64 << 20, background: false, ..Options::default() }
 }
 
 impl Rig {

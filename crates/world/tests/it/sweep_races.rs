@@ -5,7 +5,7 @@ use bytes::Bytes;
 use mw_env::Env;
 use mw_meta::{Batch, Durability, Meta, Order, Ticket};
 use mw_model::Ino;
-use mw_world::{At, CreateOptions, ForkOptions, Options, Principal, Store};
+use mw_world::{At, CreateOptions, ForkOptions, Options, Principal, PromoteOptions, Store};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,4 +153,34 @@ fn a_fork_is_forked_and_deleted_while_a_sweep_runs() {
         store.delete_world(root, "between", true).unwrap();
         store.delete_world(root, "base", true).unwrap();
     });
+}
+
+#[test]
+fn a_fork_is_promoted_and_discarded_while_a_sweep_runs() {
+    let mut scans = 0;
+    loop {
+        let Scene { meta, store, root, bytes } = scene();
+        fork(&store, &root);
+        let (hooked, who) = (Arc::downgrade(&store), root.clone());
+        let act = move || {
+            let store = hooked.upgrade().unwrap();
+            let fork = store.session(&who, "fork").unwrap();
+            file(&fork, "b", &bytes);
+            assert!(fork.promote(&PromoteOptions::default()).unwrap().conflicts.is_empty());
+            fork.discard().unwrap();
+        };
+        meta.arm(scans, Box::new(act));
+        store.sweep().unwrap();
+        if !meta.disarm() {
+            assert!(scans > 8, "a sweep looks at more than {scans} things");
+            return;
+        }
+        let Scene { bytes, .. } = scene();
+        for _ in 0..2 {
+            assert!(content(&store.session(&root, "base").unwrap(), "b").unwrap() == bytes, "after scan {scans}");
+            clean(&store);
+            store.sweep().unwrap();
+        }
+        scans += 1;
+    }
 }
