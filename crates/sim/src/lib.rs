@@ -5,6 +5,7 @@
 //!
 //! - [`disk`]: [`SimDisk`], its faults and its counters;
 //! - `image`: the bytes of one file, sparse and cheap to copy;
+//! - [`Part`]: the files of a disk whose names begin alike, as a disk;
 //! - `change`: one write that was not synced yet, and which part of it a power cut leaves.
 //!
 //! The usual crash test cuts the power at every step of a workload in turn:
@@ -36,5 +37,7 @@
 mod change;
 pub mod disk;
 mod image;
+mod part;
 
 pub use disk::{Counts, SimDisk};
+pub use part::Part;

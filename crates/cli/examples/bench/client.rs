@@ -61,6 +61,16 @@ impl Server {
         line.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) / 1024
     }
 
+    /// The time that the server's threads have spent on a processor.
+    pub fn cpu(&self) -> Duration {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
+        let spent = |task: std::fs::DirEntry| -> Option<u64> {
+            let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse().ok()
+        };
+        Duration::from_nanos(tasks.filter_map(spent).sum())
+    }
+
     pub fn command(&self, args: &[&str]) -> bool {
         Command::new(&self.binary)
             .args(args)

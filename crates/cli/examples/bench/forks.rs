@@ -24,6 +24,7 @@ fn sizes(server: &Server, files: usize) {
     // Turn by turn, so that a slow moment of the disk meets all of them, and in a new order each time: what one commit leaves to
     // the next (a page of the log to be begun, say) is then nobody's own.
     let mut times = vec![Vec::new(); sizes.len()];
+    let mut spent = vec![Vec::new(); sizes.len()];
     let mut puts = Vec::new();
     let mut order: Vec<usize> = (0..=sizes.len()).collect();
     let mut draw = 1u64;
@@ -34,7 +35,11 @@ fn sizes(server: &Server, files: usize) {
         }
         for &i in &order {
             match worlds.get(i) {
-                Some(world) => times[i].push(client.fork(world, &format!("f-{i}-{round}"))),
+                Some(world) => {
+                    let before = server.cpu();
+                    times[i].push(client.fork(world, &format!("f-{i}-{round}")));
+                    spent[i].push(server.cpu().saturating_sub(before));
+                }
                 None => puts.push(client.put("one-byte-puts", "one-byte", b"x")),
             }
         }
@@ -47,7 +52,12 @@ fn sizes(server: &Server, files: usize) {
         row(
             &format!("fork of {} files", sizes[i]),
             &format!("{} / {}", ms(p50), ms(p99)),
-            &format!("p50 / p99; p50 is {} a put ({})", ratio(p50, put), ms(put)),
+            &format!(
+                "p50 / p99; p50 is {} a put ({}); {} of it on a processor",
+                ratio(p50, put),
+                ms(put),
+                ms(median(std::mem::take(&mut spent[i])))
+            ),
         );
     }
     let (least, most) = (medians.iter().min().copied().unwrap(), medians.iter().max().copied().unwrap());

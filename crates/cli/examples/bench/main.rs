@@ -31,7 +31,8 @@ pub fn sizes(files: usize) -> Vec<usize> {
 }
 
 fn main() {
-    let dir = std::env::var_os("MW_BENCH_DIR").map_or_else(|| std::env::temp_dir().join("mw-bench"), PathBuf::from);
+    // A directory of its own in there: it is removed.
+    let dir = std::env::var_os("MW_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from).join("mw-bench");
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).unwrap();
     let files: usize = std::env::var("MW_BENCH_FILES").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000);

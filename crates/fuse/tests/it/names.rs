@@ -427,3 +427,18 @@ fn owners_are_shown_as_asked() {
     assert_eq!(who(m.path("new")), (1, 0));
     assert_eq!(who(plain.path("new")), (1, 65534));
 }
+
+#[test]
+fn reading_moves_no_time() {
+    let Some(bed) = bed() else { return };
+    let m = bed.mount("base", "m");
+    std::fs::write(m.path("f"), "content").unwrap();
+    let before = std::fs::metadata(m.path("f")).unwrap();
+    assert_eq!(std::fs::read(m.path("f")).unwrap(), b"content");
+    let names = std::fs::read_dir(&m.at).unwrap().count();
+    let after = std::fs::metadata(m.path("f")).unwrap();
+    assert_eq!((names, before.accessed().unwrap()), (1, after.accessed().unwrap()));
+    // Programs that look for it are told.
+    let flags = rustix::fs::statvfs(&m.at).unwrap().f_flag;
+    assert!(flags.contains(rustix::fs::StatVfsMountFlags::NOATIME), "{flags:?}");
+}

@@ -6,6 +6,8 @@ use mw_env::Env;
 use mw_http::body::full;
 use mw_http::sigv4::{self, Credentials};
 use mw_http::{ControlDoor, Hosts, uri};
+use mw_meta::Meta;
+use mw_segments::Segments;
 use mw_world::{Bounds, CreateOptions, Grant, KeyRequest, Options, Principal, Store};
 use std::sync::Arc;
 
@@ -26,7 +28,10 @@ pub struct Ask {
 
 impl Rig {
     pub fn new() -> Self {
-        let (meta, segments) = (Arc::new(mw_meta::Memory::new()), Arc::new(mw_segments::Memory::new()));
+        Self::over(Arc::new(mw_meta::Memory::new()), Arc::new(mw_segments::Memory::new()))
+    }
+
+    pub fn over(meta: Arc<dyn Meta>, segments: Arc<dyn Segments>) -> Self {
         let options = Options { background: false, memory: 64 << 20, ..Options::default() };
         let store = Store::open(meta, segments, Env::real(), options).unwrap();
         let door = ControlDoor::new(store.clone(), Hosts::default(), "test".to_owned());

@@ -1,43 +1,14 @@
 //! A store on one simulated disk: both engines lie on it, so that one power cut hits both at the same instant.
 //!
-//! Nothing here runs on a thread of its own: every step of the disk follows from the calls.
+//! Nothing here runs on a thread of its own unless it is asked for: every step of the disk follows from the calls.
 
-use mw_env::{Disk, Env, File};
+use mw_env::{Disk, Env};
 use mw_meta::embedded;
 use mw_meta::{Embedded, Meta};
 use mw_segments::{Local, Segments, local};
-use mw_sim::SimDisk;
+use mw_sim::{Part, SimDisk};
 use mw_world::{Options, Principal, Result, Session, Store};
-use std::io;
 use std::sync::Arc;
-
-/// A part of a disk: the files whose names begin with a prefix.
-#[derive(Debug, Clone)]
-pub struct Part {
-    disk: Arc<dyn Disk>,
-    prefix: &'static str,
-}
-
-impl Part {
-    pub fn of(disk: Arc<dyn Disk>, prefix: &'static str) -> Arc<Self> {
-        Arc::new(Self { disk, prefix })
-    }
-}
-
-impl Disk for Part {
-    fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        self.disk.open(&format!("{}{name}", self.prefix))
-    }
-
-    fn list(&self) -> io::Result<Vec<String>> {
-        let names = self.disk.list()?;
-        Ok(names.iter().filter_map(|name| name.strip_prefix(self.prefix)).map(str::to_owned).collect())
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(&format!("{}{name}", self.prefix))
-    }
-}
 
 /// The names that the two engines' files begin with.
 pub const META: &str = "meta-";
@@ -49,10 +20,14 @@ pub struct Life {
     pub root: Principal,
 }
 
-/// The real engines over a disk.
+/// The real engines over a disk, without a thread of their own.
 pub fn engines(disk: Arc<dyn Disk>, env: &Env) -> Result<(Arc<dyn Meta>, Arc<dyn Segments>)> {
-    let small =
-        embedded::Options { wal_bytes: 64 << 10, table_bytes: 24 << 10, cache_bytes: 1 << 20, background: false };
+    engines_with(disk, env, false)
+}
+
+/// The real engines over a disk.
+pub fn engines_with(disk: Arc<dyn Disk>, env: &Env, background: bool) -> Result<(Arc<dyn Meta>, Arc<dyn Segments>)> {
+    let small = embedded::Options { wal_bytes: 64 << 10, table_bytes: 24 << 10, cache_bytes: 1 << 20, background };
     let meta = Embedded::open_with(Part::of(disk.clone(), META), env.clone(), small)?;
     let size = local::Options { file_size: 8 << 20, step: 2 << 20 };
     let segments = Local::with(Part::of(disk, DATA), env.clone(), size)?;

@@ -3,9 +3,10 @@
 
 use crate::crash_disk::{Life, options};
 use crate::rig::{Rig, content, file};
+use crate::watched::Watched;
 use bytes::Bytes;
 use mw_env::Env;
-use mw_meta::{Batch, Durability, Meta, Order, Ticket};
+use mw_meta::{Batch, Durability, Meta, Order};
 use mw_model::{ErrorKind, Ino};
 use mw_sim::SimDisk;
 use mw_world::{
@@ -13,56 +14,11 @@ use mw_world::{
     Role, Session, Store,
 };
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// A metadata engine that counts what is submitted to it.
-#[derive(Debug, Default)]
-struct Counting {
-    inner: mw_meta::Memory,
-    batches: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl Meta for Counting {
-    fn get(&self, key: &[u8]) -> mw_meta::Result<Option<Bytes>> {
-        self.inner.get(key)
-    }
-
-    fn scan(&self, start: &[u8], end: &[u8], limit: usize, order: Order) -> mw_meta::Result<Vec<(Bytes, Bytes)>> {
-        self.inner.scan(start, end, limit, order)
-    }
-
-    fn submit(&self, batch: Batch, durability: Durability) -> mw_meta::Result<Box<dyn Ticket>> {
-        self.batches.fetch_add(1, Ordering::SeqCst);
-        let bytes: usize = batch.puts.iter().map(|(key, value)| key.len() + value.len()).sum();
-        self.bytes.fetch_add(bytes as u64, Ordering::SeqCst);
-        self.inner.submit(batch, durability)
-    }
-
-    fn sync(&self) -> mw_meta::Result<()> {
-        self.inner.sync()
-    }
-
-    fn syncs(&self) -> u64 {
-        self.inner.syncs()
-    }
-}
-
-impl Counting {
-    /// Returns the commits, and their bytes, that `work` makes.
-    fn of<T>(&self, work: impl FnOnce() -> T) -> (u64, u64) {
-        let now = || (self.batches.load(Ordering::SeqCst), self.bytes.load(Ordering::SeqCst));
-        let before = now();
-        drop(work());
-        let after = now();
-        (after.0 - before.0, after.1 - before.1)
-    }
-}
 
 #[test]
 fn a_fork_and_a_snapshot_are_one_commit_whatever_the_world() {
-    let meta = Arc::new(Counting::default());
+    let meta = Arc::new(Watched::default());
     let options = Options { background: false, ..crate::rig::options() };
     let segments = Arc::new(mw_segments::Memory::new());
     let store = Store::open(meta.clone(), segments, Env::seeded(3), options).unwrap();
@@ -101,7 +57,7 @@ fn a_fork_and_a_snapshot_are_one_commit_whatever_the_world() {
 
 #[test]
 fn a_promote_of_little_is_one_commit_whatever_the_world() {
-    let meta = Arc::new(Counting::default());
+    let meta = Arc::new(Watched::default());
     let options = Options { background: false, ..Options::default() };
     let store = Store::open(meta.clone(), Arc::new(mw_segments::Memory::new()), Env::seeded(4), options).unwrap();
     let root = store.principal(&store.root_key().unwrap().id).unwrap();

@@ -1116,3 +1116,22 @@ fn a_merge_says_how_far_it_is_and_stops_until_it_commits() {
     assert!(stopped >= 6, "{stopped}");
     clean(&rig.store);
 }
+
+#[test]
+fn a_base_that_keeps_changing_is_merged_at_last_with_both_locked() {
+    let two = two(&|w| put(w, "a", b"1"), &nothing, &|w| put(w, "a", b"theirs"));
+    let changed = RefCell::new(0);
+    let done = two
+        .fork
+        .promote_watched(&PromoteOptions::default(), &|text| {
+            // Between each plan and its commit, as long as nothing is locked.
+            if text == "writing what changes" && *changed.borrow() < 4 {
+                *changed.borrow_mut() += 1;
+                put(&two.base, "busy", changed.borrow().to_string().as_bytes());
+            }
+        })
+        .unwrap();
+    assert_eq!((*changed.borrow(), done.version.is_some()), (4, true));
+    assert_eq!((get(&two.base, "a").as_deref(), get(&two.base, "busy").as_deref()), (Some("theirs"), Some("4")));
+    clean(&two.rig.store);
+}

@@ -1,81 +1,16 @@
 //! What others do in the middle of a sweep, before each of its scans in turn: nothing that is made then loses bytes.
 
 use crate::rig::{clean, content, file, options};
-use bytes::Bytes;
+use crate::watched::Watched;
 use mw_env::Env;
-use mw_meta::{Batch, Durability, Meta, Order, Ticket};
-use mw_model::Ino;
+use mw_model::{ErrorKind, Ino};
 use mw_world::{At, CreateOptions, ForkOptions, Options, Principal, PromoteOptions, Store};
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
-type Hook = Box<dyn FnOnce() + Send>;
-
-/// A metadata engine that lets something happen before one of its scans.
-#[derive(Default)]
-struct Hooked {
-    inner: mw_meta::Memory,
-    /// How many scans pass before it happens.
-    armed: Mutex<Option<(usize, Hook)>>,
-}
-
-impl std::fmt::Debug for Hooked {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.inner.fmt(f)
-    }
-}
-
-impl Hooked {
-    fn arm(&self, scans: usize, hook: Hook) {
-        *self.armed.lock() = Some((scans, hook));
-    }
-
-    /// Returns whether it has happened; from here on it will not.
-    fn disarm(&self) -> bool {
-        self.armed.lock().take().is_none()
-    }
-
-    fn due(&self) -> Option<Hook> {
-        let mut armed = self.armed.lock();
-        match armed.as_mut()? {
-            (0, _) => armed.take().map(|(_, hook)| hook),
-            (scans, _) => {
-                *scans -= 1;
-                None
-            }
-        }
-    }
-}
-
-impl Meta for Hooked {
-    fn get(&self, key: &[u8]) -> mw_meta::Result<Option<Bytes>> {
-        self.inner.get(key)
-    }
-
-    fn scan(&self, start: &[u8], end: &[u8], limit: usize, order: Order) -> mw_meta::Result<Vec<(Bytes, Bytes)>> {
-        if let Some(hook) = self.due() {
-            hook();
-        }
-        self.inner.scan(start, end, limit, order)
-    }
-
-    fn submit(&self, batch: Batch, durability: Durability) -> mw_meta::Result<Box<dyn Ticket>> {
-        self.inner.submit(batch, durability)
-    }
-
-    fn sync(&self) -> mw_meta::Result<()> {
-        self.inner.sync()
-    }
-
-    fn syncs(&self) -> u64 {
-        self.inner.syncs()
-    }
-}
-
 /// A store whose world `base` has lost the file `a`; the snapshot `mark` alone still has it.
 struct Scene {
-    meta: Arc<Hooked>,
+    meta: Arc<Watched>,
     store: Arc<Store>,
     root: Principal,
     bytes: Vec<u8>,
@@ -83,7 +18,7 @@ struct Scene {
 
 fn scene() -> Scene {
     let env = Env::seeded(11);
-    let meta = Arc::new(Hooked::default());
+    let meta = Arc::new(Watched::default());
     let options = Options { retention: Duration::ZERO, ..options() };
     let store = Store::open(meta.clone(), Arc::new(mw_segments::Memory::new()), env.clone(), options).unwrap();
     let root = store.principal(&store.root_key().unwrap().id).unwrap();
@@ -183,4 +118,40 @@ fn a_fork_is_promoted_and_discarded_while_a_sweep_runs() {
         }
         scans += 1;
     }
+}
+
+#[test]
+fn an_instant_is_forked_while_a_sweep_takes_it_from_history() {
+    let (mut scans, mut forked, mut refused) = (0, 0, 0);
+    loop {
+        let Scene { meta, store, root, bytes } = scene();
+        let base = store.session(&root, "base").unwrap();
+        file(&base, "b", &bytes);
+        let at = Some(At::Version(base.info().unwrap().version));
+        base.unlink(Ino::ROOT, b"b").unwrap();
+        store.env().sleep(Duration::from_secs(1));
+        let (hooked, who) = (Arc::downgrade(&store), root.clone());
+        let act = move || {
+            let options = ForkOptions { at, ..ForkOptions::default() };
+            match hooked.upgrade().unwrap().fork(&who, "base", "fork", &options) {
+                Ok(_) => {}
+                Err(e) => assert_eq!(e.kind(), ErrorKind::NotFound, "{e}"),
+            }
+        };
+        meta.arm(scans, Box::new(act));
+        store.sweep().unwrap();
+        if !meta.disarm() {
+            break;
+        }
+        match store.session(&root, "fork") {
+            Ok(fork) => {
+                forked += 1;
+                assert!(content(&fork, "b").unwrap() == bytes, "after scan {scans}");
+            }
+            Err(_) => refused += 1,
+        }
+        clean(&store);
+        scans += 1;
+    }
+    assert!(forked > 0 && refused > 0, "before it was taken {forked}, after that {refused}");
 }
