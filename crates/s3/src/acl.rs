@@ -1,6 +1,6 @@
 //! Access control lists, as a bucket answers whose owner owns everything in it ("bucket owner enforced", which AWS makes of every
 //! new bucket): they can be read, say that the owner may do all, and cannot be changed to say anything else. Who may do what is said
-//! by keys and grants.
+//! by keys and grants. So nothing is ever public, which is all that a public access block can say.
 
 use crate::auth::Asked;
 use crate::errors::{denied, error};
@@ -23,10 +23,12 @@ fn grants() -> Vec<Grant> {
 /// Whether a list says no more than that the owner may do all.
 fn says_so(policy: &AccessControlPolicy) -> bool {
     let owner = owner();
-    policy.grants.iter().flatten().all(|grant| {
-        let whom = grant.grantee.as_ref().is_some_and(|grantee| grantee.id == owner.id);
-        whom && grant.permission.as_ref().is_some_and(|p| p.as_str() == Permission::FULL_CONTROL)
-    })
+    let grants = policy.grants.as_deref().unwrap_or_default();
+    !grants.is_empty()
+        && grants.iter().all(|grant| {
+            let whom = grant.grantee.as_ref().is_some_and(|grantee| grantee.id == owner.id);
+            whom && grant.permission.as_ref().is_some_and(|p| p.as_str() == Permission::FULL_CONTROL)
+        })
 }
 
 /// Checks a list that is to be put: by header, or by body, and not by neither.
@@ -135,4 +137,43 @@ pub(crate) async fn put_bucket_ownership_controls(
         ));
     }
     Ok(S3Response::new(PutBucketOwnershipControlsOutput::default()))
+}
+
+/// Says that nothing in a bucket is public.
+pub(crate) async fn get_public_access_block(
+    verbs: &Verbs,
+    asked: Arc<Asked>,
+    input: GetPublicAccessBlockInput,
+) -> S3Result<S3Response<GetPublicAccessBlockOutput>> {
+    verbs.within(&asked, &input.bucket, |_| Ok(())).await?;
+    let blocked = PublicAccessBlockConfiguration {
+        block_public_acls: Some(true),
+        block_public_policy: Some(true),
+        ignore_public_acls: Some(true),
+        restrict_public_buckets: Some(true),
+    };
+    Ok(S3Response::new(GetPublicAccessBlockOutput { public_access_block_configuration: Some(blocked) }))
+}
+
+/// Takes a setting that says just that.
+pub(crate) async fn put_public_access_block(
+    verbs: &Verbs,
+    asked: Arc<Asked>,
+    input: PutPublicAccessBlockInput,
+) -> S3Result<S3Response<PutPublicAccessBlockOutput>> {
+    verbs.within(&asked, &input.bucket, |session| may_write(&session)).await?;
+    let wanted = input.public_access_block_configuration;
+    let all = [
+        wanted.block_public_acls,
+        wanted.block_public_policy,
+        wanted.ignore_public_acls,
+        wanted.restrict_public_buckets,
+    ];
+    if all.iter().any(|setting| *setting != Some(true)) {
+        return Err(error(
+            S3ErrorCode::NotImplemented,
+            "Public access is not implemented: all four settings of the public access block are true.",
+        ));
+    }
+    Ok(S3Response::new(PutPublicAccessBlockOutput::default()))
 }

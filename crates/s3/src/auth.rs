@@ -5,13 +5,17 @@
 use crate::chunks::Faults;
 use crate::errors::{About, error, of};
 use crate::guard::pairs;
+use hyper::header::{AUTHORIZATION, DATE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Uri};
 use mw_model::Version;
 use mw_world::{Principal, Store};
 use s3s::auth::{S3Auth, SecretKey};
+use s3s::dto::{Timestamp, TimestampFormat};
 use s3s::{S3ErrorCode, S3Request, S3Result, TrailingHeaders};
 use std::net::IpAddr;
 use std::sync::Arc;
+
+const AMZ_DATE: HeaderName = HeaderName::from_static("x-amz-date");
 
 /// The secrets of the store.
 pub(crate) struct Secrets {
@@ -69,6 +73,32 @@ impl Asked {
     }
 }
 
+/// Gives a request that is dated by `Date` alone the header that the verifiers read. The signature holds the time besides, so that nobody
+/// else can put another one in (AWS, *Common Request Headers*: either is enough, and `x-amz-date` counts where both are).
+pub(crate) fn dated(headers: &mut HeaderMap) {
+    let signed = headers.get(AUTHORIZATION).is_some_and(|v| v.as_bytes().starts_with(b"AWS4-HMAC-SHA256"));
+    if !signed || headers.contains_key(AMZ_DATE) {
+        return;
+    }
+    let date = headers.get(DATE).and_then(|v| v.to_str().ok()).and_then(basic);
+    if let Some(date) = date.and_then(|date| HeaderValue::from_str(&date).ok()) {
+        headers.insert(AMZ_DATE, date);
+    }
+}
+
+/// Writes a date of HTTP, or of mail as some clients have it, as signatures do; one that is so already stays.
+fn basic(date: &str) -> Option<String> {
+    let zone = ["+0000", "-0000", "UTC"].iter().find_map(|zone| date.strip_suffix(zone));
+    let http = zone.map_or_else(|| date.to_owned(), |rest| format!("{rest}GMT"));
+    let Ok(date) = Timestamp::parse(TimestampFormat::HttpDate, &http) else { return Some(http) };
+    let mut text = Vec::new();
+    date.format(TimestampFormat::DateTime, &mut text).ok()?;
+    let text = String::from_utf8(text).ok()?;
+    // 2013-05-24T00:00:00.000Z
+    let digits: String = text.get(..19)?.chars().filter(|c| !matches!(c, '-' | ':')).collect();
+    Some(format!("{digits}Z"))
+}
+
 /// Where a session token comes.
 const TOKEN: &str = "x-amz-security-token";
 
@@ -93,4 +123,18 @@ pub(crate) fn presented(store: &Store, key: &str, token: Option<&str>, source: O
         return Err(error(S3ErrorCode::InvalidToken, "The provided token is malformed or otherwise invalid."));
     }
     Ok(store.principal(key).map_err(|e| of(&e, About::World))?.speaking_from(source))
+}
+
+#[cfg(test)]
+mod tests {
+    //! Which dates are read.
+
+    use super::basic;
+
+    #[test]
+    fn dates_of_http_and_of_mail_become_those_of_signatures() {
+        for date in ["Fri, 24 May 2013 00:00:00 GMT", "Fri, 24 May 2013 00:00:00 -0000", "20130524T000000Z"] {
+            assert_eq!(basic(date).as_deref(), Some("20130524T000000Z"), "{date}");
+        }
+    }
 }

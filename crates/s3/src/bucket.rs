@@ -8,13 +8,16 @@ use crate::vendor;
 use crate::verbs::Verbs;
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
+use mw_model::ErrorKind;
 use mw_world::{CreateOptions, Session, WorldInfo};
 use s3s::dto::*;
-use s3s::{S3ErrorCode, S3Response, S3Result};
+use s3s::{Body, S3ErrorCode, S3Response, S3Result};
 use std::sync::Arc;
 
+/// The region that S3 had first, which is also that of who names none.
+const OLDEST: &str = "us-east-1";
 /// The regions that are left unsaid: the one that S3 never says, and the one that is no region.
-const UNSAID: [&str; 2] = ["us-east-1", "auto"];
+const UNSAID: [&str; 2] = [OLDEST, "auto"];
 
 /// Lists the worlds that the key may read, and no others; or, where a header names one, its snapshots.
 pub(crate) async fn list_buckets(
@@ -91,6 +94,11 @@ pub(crate) async fn create_bucket(
     if input.object_lock_enabled_for_bucket == Some(true) {
         return Err(error(S3ErrorCode::NotImplemented, "Object lock is not implemented."));
     }
+    let special =
+        input.create_bucket_configuration.as_ref().is_some_and(|c| c.bucket.is_some() || c.location.is_some());
+    if special {
+        return Err(error(S3ErrorCode::NotImplemented, "Directory buckets are not implemented."));
+    }
     if owner_alone(&asked).is_err() {
         return Err(error(
             S3ErrorCode::InvalidBucketAclWithObjectOwnership,
@@ -106,11 +114,41 @@ pub(crate) async fn create_bucket(
     }
     let options =
         CreateOptions { versioned: vendor::flag(&asked.headers, vendor::ENABLE)?, ..CreateOptions::default() };
-    verbs
-        .pool
-        .run(move || store.create_world(&asked.principal, &name, &options).map_err(|e| of(&e, About::World)))
-        .await?;
+    let again = may_exist(&asked, &input, &options);
+    let make = move || match store.create_world(&asked.principal, &name, &options) {
+        Ok(_) => Ok(()),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists && again => {
+            // It may be seen before whoever made it has heard that it lasts.
+            let there = store.session(&asked.principal, &name).and_then(|session| session.sync());
+            there.map_err(|e| of(&e, About::World))
+        }
+        Err(e) => Err(of(&e, About::World)),
+    };
+    verbs.pool.run(make).await?;
     Ok(S3Response::new(CreateBucketOutput { location: Some(format!("/{}", input.bucket)) }))
+}
+
+/// Refuses to make a bucket with tags: the router would read past them.
+///
+/// # Errors
+/// `NotImplemented`.
+pub(crate) fn without_tags(document: &Body) -> S3Result<()> {
+    let document = document.bytes().unwrap_or_default();
+    if document.windows(5).any(|window| window == b"<Tags") {
+        return Err(error(
+            S3ErrorCode::NotImplemented,
+            "Tags of a bucket that is made are not implemented; put them when it is there.",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a bucket that is there already will do. AWS refuses to make one's own bucket again in every region but the oldest, where it
+/// answers as if it had; clients that sign for that region are written for it. What is asked of a new bucket is not done to an old one.
+fn may_exist(asked: &Asked, input: &CreateBucketInput, options: &CreateOptions) -> bool {
+    let place = input.create_bucket_configuration.as_ref().and_then(|c| c.location_constraint.as_ref());
+    let elsewhere = place.is_some_and(|place| !["", OLDEST].contains(&place.as_str()));
+    asked.region == OLDEST && !elsewhere && !options.versioned
 }
 
 /// Deletes an empty world.

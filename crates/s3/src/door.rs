@@ -1,6 +1,6 @@
 //! The door itself: one service behind a listener, and the last touch on every answer.
 
-use crate::auth::{Asked, Encrypted, RequestId, Secrets, presented, token};
+use crate::auth::{Asked, Encrypted, RequestId, Secrets, dated, presented, token};
 use crate::chunks::{Faults, Framing};
 use crate::cors::{self, Cross};
 use crate::dialect::{self, Manner};
@@ -121,6 +121,7 @@ impl S3Door {
 impl S3Door {
     async fn admitted(&self, mut parts: Parts, body: Body, call: Option<Call>, id: &str) -> S3Result<Response<Body>> {
         let framed = admit(&parts)?;
+        dated(&mut parts.headers);
         if let Some(call) = call.filter(|_| iam::signed::is_for_iam(&parts.headers)) {
             return self.iam(parts, body, call, id).await;
         }

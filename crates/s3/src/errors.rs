@@ -57,6 +57,8 @@ fn map(kind: ErrorKind, text: String, about: About) -> S3Error {
         ErrorKind::NotFound if text.starts_with("NoSuchVersion") => {
             error(S3ErrorCode::NoSuchVersion, "The specified version does not exist.")
         }
+        // The condition of an upload's end is about the key, which is missing, and not about the upload, which is there.
+        ErrorKind::NotFound if text.starts_with("NoSuchKey") => missing(About::Key),
         ErrorKind::NotFound if about == About::Version => error(S3ErrorCode::NoSuchVersion, text),
         ErrorKind::NotFound => missing(about),
         ErrorKind::AlreadyExists => match about {

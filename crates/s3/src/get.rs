@@ -15,7 +15,7 @@ use hyper::StatusCode;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
 use mw_world::{Checksum as Sum, ObjectInfo};
 use s3s::dto::*;
-use s3s::{S3Error, S3ErrorCode, S3Response, S3Result};
+use s3s::{Body, S3Error, S3ErrorCode, S3Response, S3Result};
 use std::sync::Arc;
 
 /// What of an object is answered.
@@ -148,7 +148,6 @@ pub(crate) async fn get_object(
     let info = &outgoing.object.info;
     let mut output = GetObjectOutput { version_id: id, ..GetObjectOutput::default() };
     described!(output, info, &chosen);
-    output.tag_count = Some(info.meta.tags.len() as i32).filter(|n| *n > 0);
     let mut headers = as_given(info);
     if input.response_expires.is_some() {
         headers.remove(hyper::header::EXPIRES);
@@ -231,6 +230,13 @@ pub(crate) async fn get_object_attributes(
         output.object_parts = Some(parts(&info, input.part_number_marker, input.max_parts));
     }
     Ok(S3Response::new(output))
+}
+
+/// Takes the quotes off the entity tag in an answer of attributes: of all the documents of S3, AWS writes it bare in this one.
+pub(crate) fn with_bare_etag(body: Body) -> Body {
+    let Some(document) = body.bytes() else { return body };
+    let text = String::from_utf8_lossy(&document);
+    Body::from(text.replace("<ETag>\"", "<ETag>").replace("\"</ETag>", "</ETag>"))
 }
 
 fn parts(info: &ObjectInfo, marker: Option<i32>, max: Option<i32>) -> GetObjectAttributesParts {

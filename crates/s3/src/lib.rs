@@ -39,6 +39,7 @@ mod meta;
 mod multipart;
 mod names;
 mod owner;
+mod parameters;
 mod pool;
 mod presign;
 mod put;

@@ -6,7 +6,7 @@ use crate::errors::error;
 use crate::guard::pairs;
 use crate::owner::owner_alone;
 use hyper::HeaderMap;
-use hyper::header::{EXPIRES, HeaderValue};
+use hyper::header::{EXPIRES, HeaderName, HeaderValue};
 use mw_model::FileType;
 use mw_world::{Checksum, ObjectInfo, ObjectMeta};
 use s3s::dto::{self, ETag, Metadata, Timestamp};
@@ -17,6 +17,8 @@ use std::time::{Duration, SystemTime};
 const METADATA_MAX: usize = 2048;
 /// The most tags of one object (AWS: 10).
 const TAGS_MAX: usize = 10;
+
+const TAG_COUNT: HeaderName = HeaderName::from_static("x-amz-tagging-count");
 
 /// The content type of a symbolic link, whose content is its target. It is never followed.
 const SYMLINK: &str = "application/x-symlink";
@@ -47,7 +49,7 @@ const PROMISES: [&str; 9] = [
 /// # Errors
 /// `MetadataTooLarge`, `InvalidTag`, `InvalidStorageClass`, or `NotImplemented` for a promise that is not kept.
 pub(crate) fn of_request(asked: &Asked, user: Option<Metadata>) -> S3Result<ObjectMeta> {
-    promises(asked)?;
+    promises(&asked.headers)?;
     owner_alone(asked)?;
     let mut user: Vec<(String, String)> = user.into_iter().flatten().collect();
     user.sort();
@@ -71,9 +73,14 @@ pub(crate) fn of_request(asked: &Asked, user: Option<Metadata>) -> S3Result<Obje
     })
 }
 
-fn promises(asked: &Asked) -> S3Result<()> {
-    let kms = asked.header("x-amz-server-side-encryption").is_some_and(|v| v != "AES256");
-    let asked_for = PROMISES.iter().copied().find(|name| asked.headers.contains_key(*name));
+/// Refuses a request whose headers ask for a promise that is not kept, whatever it does: content that was never encrypted is not what
+/// whoever sends a key with its request believes to read, or to add a part to.
+///
+/// # Errors
+/// `NotImplemented`, naming the header.
+pub(crate) fn promises(headers: &HeaderMap) -> S3Result<()> {
+    let kms = headers.get("x-amz-server-side-encryption").is_some_and(|v| !v.is_empty() && v != "AES256");
+    let asked_for = PROMISES.iter().copied().find(|name| headers.contains_key(*name));
     match asked_for.or(kms.then_some("x-amz-server-side-encryption")) {
         None => Ok(()),
         Some(name) => Err(error(
@@ -141,9 +148,13 @@ pub(crate) fn class(info: &ObjectInfo) -> Option<dto::StorageClass> {
     info.meta.storage_class.clone().map(dto::StorageClass::from)
 }
 
-/// Returns the headers that `s3s` could write only as a date: `Expires` is answered as it was given.
+/// Returns the headers that `s3s` cannot write, or not for HEAD: `Expires` is answered as it was given and not as a date, and how many
+/// tags there are is said where there are any.
 pub(crate) fn as_given(info: &ObjectInfo) -> HeaderMap {
     let mut headers = HeaderMap::new();
+    if !info.meta.tags.is_empty() {
+        headers.insert(TAG_COUNT, HeaderValue::from(info.meta.tags.len()));
+    }
     if let Some(value) = info.meta.expires.as_deref().and_then(|v| HeaderValue::from_str(v).ok()) {
         headers.insert(EXPIRES, value);
     }

@@ -35,6 +35,8 @@ verbs! {
     put_object_acl in acl: PutObjectAclInput => PutObjectAclOutput;
     get_bucket_ownership_controls in acl: GetBucketOwnershipControlsInput => GetBucketOwnershipControlsOutput;
     put_bucket_ownership_controls in acl: PutBucketOwnershipControlsInput => PutBucketOwnershipControlsOutput;
+    get_public_access_block in acl: GetPublicAccessBlockInput => GetPublicAccessBlockOutput;
+    put_public_access_block in acl: PutPublicAccessBlockInput => PutPublicAccessBlockOutput;
     get_bucket_tagging in bucket: GetBucketTaggingInput => GetBucketTaggingOutput;
     put_bucket_tagging in bucket: PutBucketTaggingInput => PutBucketTaggingOutput;
     delete_bucket_tagging in bucket: DeleteBucketTaggingInput => DeleteBucketTaggingOutput;

@@ -5,20 +5,24 @@
 
 use crate::auth::{Asked, Encrypted, RequestId, presented, token};
 use crate::body::{faulty, whole};
+use crate::bucket;
 use crate::chunks::Faults;
 use crate::conditions;
 use crate::dialect::Manner;
 use crate::digest::{Claims, digest};
 use crate::errors::{denied, error, internal};
+use crate::get;
 use crate::guard::pairs;
 use crate::host::{Suffix, is_virtual};
 use crate::iam;
+use crate::meta::promises;
 use crate::owner::owner;
+use crate::parameters;
 use crate::target::Target;
 use crate::tigris::{self, Call};
 use crate::vendor::{self, Place};
 use crate::verbs::Verbs;
-use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, EXPIRES, HeaderName, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, EXPIRES, HeaderName, HeaderValue};
 use hyper::http::Extensions;
 use hyper::{HeaderMap, Method, Uri};
 use s3s::route::S3Route;
@@ -96,7 +100,12 @@ impl S3Route for Verified {
         hoisted(&query, &mut headers);
         expected_owner(&headers)?;
         let target = Target::of(&request.uri, &headers, self.suffix.as_ref());
-        target.aim(&request.method, &headers).check(&headers)?;
+        let aim = target.aim(&request.method, &headers);
+        let plain = aim.plain;
+        aim.check(&headers)?;
+        promises(&headers)?;
+        parameters::check(&request.method, &target)?;
+        let attributes = target.param("attributes").is_some();
         let manner = request.extensions.get::<Manner>().cloned().ok_or_else(denied)?;
         let wish = tigris::wish(&request.method, &target, &headers, manner.json)?;
         let body = if is_content(&request.method, &target) {
@@ -104,6 +113,9 @@ impl S3Route for Verified {
         } else {
             small(request.input, &headers, &query, &faults).await?
         };
+        if request.method == Method::PUT && target.place() == Place::Bucket && plain {
+            bucket::without_tags(&body)?;
+        }
         let reads = matches!(request.method, Method::GET | Method::HEAD);
         let asked = Asked {
             principal,
@@ -130,7 +142,11 @@ impl S3Route for Verified {
         *plain.headers_mut() = headers;
         plain.extensions_mut().insert(asked);
         let answer = self.router.call(plain).await.map_err(|e| internal(&format!("{e:?}")))?;
-        let (parts, body) = answer.into_parts();
+        let (mut parts, mut body) = answer.into_parts();
+        if attributes && parts.status.is_success() {
+            parts.headers.remove(CONTENT_LENGTH);
+            body = get::with_bare_etag(body);
+        }
         Ok(S3Response {
             output: body,
             status: Some(parts.status),
@@ -174,9 +190,11 @@ async fn small(body: Body, headers: &HeaderMap, query: &[(String, String)], faul
 
 /// `aws-chunked` is framing and no property of the object.
 fn without_chunked(encoding: &HeaderValue) -> Option<HeaderValue> {
-    let Ok(text) = encoding.to_str() else { return Some(encoding.clone()) };
-    let kept: Vec<_> =
-        text.split(',').map(str::trim).filter(|c| !c.is_empty() && !c.eq_ignore_ascii_case("aws-chunked")).collect();
+    let chunked = |coding: &&str| coding.eq_ignore_ascii_case("aws-chunked");
+    let text = encoding.to_str().ok().filter(|text| text.split(',').map(str::trim).any(|c| chunked(&c)));
+    // What holds no such word is answered as it was given, to the space.
+    let Some(text) = text else { return Some(encoding.clone()) };
+    let kept: Vec<_> = text.split(',').map(str::trim).filter(|c| !c.is_empty() && !chunked(c)).collect();
     if kept.is_empty() { None } else { HeaderValue::from_str(&kept.join(",")).ok() }
 }
 

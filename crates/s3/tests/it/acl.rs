@@ -32,6 +32,8 @@ fn lists_say_that_the_owner_may_do_all_and_nothing_else_can_be_said() {
         root.put(path, body.clone().into_bytes()).ok();
         let more = body.replace("FULL_CONTROL", "READ");
         assert_eq!(root.put(path, more).fault(), (400, "AccessControlListNotSupported".into()));
+        let none = "<AccessControlPolicy><Owner><ID>manyworlds</ID></Owner><AccessControlList/></AccessControlPolicy>";
+        assert_eq!(root.put(path, none).fault(), (400, "AccessControlListNotSupported".into()));
         assert_eq!(root.put(path, "<a").fault().0, 400);
     }
     let controls = root.get("/base?ownershipControls=").ok();
@@ -57,4 +59,25 @@ fn what_is_put_cannot_be_made_public_by_a_header() {
     let make = |acl: &str| root.ask(&Ask::new("PUT", "/other").header("x-amz-acl", acl));
     assert_eq!(make("public-read").fault(), (400, "InvalidBucketAclWithObjectOwnership".into()));
     make("private").ok();
+}
+
+#[test]
+fn public_access_is_blocked_and_cannot_be_opened() {
+    let house = House::with_base();
+    let root = &house.root;
+    let settings = ["BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets"];
+    let body = |open: &str| {
+        let each = settings.map(|name| format!("<{name}>{}</{name}>", name != open)).concat();
+        format!("<PublicAccessBlockConfiguration>{each}</PublicAccessBlockConfiguration>")
+    };
+    root.put("/base?publicAccessBlock=", body("")).ok();
+    for open in settings {
+        assert_eq!(root.put("/base?publicAccessBlock=", body(open)).fault(), (501, "NotImplemented".into()), "{open}");
+    }
+    let got = root.get("/base?publicAccessBlock=").ok();
+    assert!(settings.iter().all(|name| got.tag(name) == "true"), "{}", got.text());
+    let reader = house.key(&[("base", Role::Reader)]);
+    reader.get("/base?publicAccessBlock=").ok();
+    assert_eq!(reader.put("/base?publicAccessBlock=", body("")).fault(), (403, "AccessDenied".into()));
+    assert_eq!(root.delete("/base?publicAccessBlock=").fault(), (501, "NotImplemented".into()));
 }

@@ -135,6 +135,25 @@ fn header_authentication() {
     unharmed(&house);
 }
 
+/// A request may be dated by `Date` alone, and is as dead when that is another one than was signed, or long ago.
+#[test]
+fn a_plain_date_dates_a_request() {
+    let house = house();
+    let ask = Ask::new("GET", "/base/k").plainly_dated();
+    house.root.ask(&ask).ok();
+    let mut other = house.root.sign(&ask);
+    let later = house.root.sign(&ask.clone().skew(60)).headers;
+    let date = later.into_iter().find(|(n, _)| n == "date").unwrap().1;
+    set(&mut other, "date", &date);
+    assert_eq!(house.root.raw(&other).fault(), (403, "SignatureDoesNotMatch".into()));
+    assert_eq!(house.root.ask(&ask.clone().skew(-3600)).fault(), (403, "RequestTimeTooSkewed".into()));
+    let mut none = house.root.sign(&ask);
+    none.headers.retain(|(n, _)| n != "date");
+    assert_eq!(house.root.raw(&none).status, 400);
+    set(&mut none, "date", "yesterday");
+    assert_eq!(house.root.raw(&none).status, 400);
+}
+
 #[test]
 fn the_payload_must_be_what_was_signed() {
     let house = house();

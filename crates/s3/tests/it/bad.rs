@@ -136,6 +136,17 @@ fn a_promise_that_is_not_kept_is_refused_by_name() {
         assert_eq!(answer.fault(), (501, "NotImplemented".into()), "{name}");
         assert!(answer.text().contains(name), "{}", answer.text());
     }
+    root.put("/base/plain", "x").ok();
+    let upload = root.post("/base/m?uploads=", "").ok().tag("UploadId");
+    let part = format!("/base/m?partNumber=1&uploadId={upload}");
+    for (method, path) in [("GET", "/base/plain"), ("PUT", part.as_str()), ("GET", "/base/plain?attributes=")] {
+        let name = "x-amz-server-side-encryption-customer-key";
+        let answer = root.ask(&Ask::new(method, path).header(name, "a2V5"));
+        assert_eq!(answer.fault(), (501, "NotImplemented".into()), "{method} {path}");
+        assert!(answer.text().contains(name), "{}", answer.text());
+    }
+    root.delete(&format!("/base/m?uploadId={upload}")).ok();
+    root.delete("/base/plain").ok();
     for owner in ["x-amz-expected-bucket-owner", "x-amz-source-expected-bucket-owner"] {
         let other = root.ask(&Ask::new("PUT", "/base/k").header(owner, "123456789012").body("x"));
         assert_eq!(other.fault(), (403, "AccessDenied".into()), "{owner}");
@@ -149,6 +160,41 @@ fn a_promise_that_is_not_kept_is_refused_by_name() {
         assert_eq!(answer.fault(), (501, "NotImplemented".into()), "{path}");
         assert!(!answer.tag("Message").is_empty(), "{path}");
     }
+}
+
+/// Operations that came after the router would be taken for the plain ones of their method, which overwrite and delete.
+#[test]
+fn a_parameter_that_is_not_known_changes_nothing() {
+    let house = House::with_base();
+    let root = &house.root;
+    root.put("/base/k", "kept").ok();
+    root.put("/empty", "").ok();
+    for (method, path, name) in [
+        ("PUT", "/base/k?renameObject=", "renameObject"),
+        ("PUT", "/base/k?encryption=", "encryption"),
+        ("PUT", "/base/k?annotation=", "annotation"),
+        ("PUT", "/base/k?append=&position=0", "append"),
+        ("DELETE", "/base/k?annotation=", "annotation"),
+        ("DELETE", "/base/k?acl=", "acl"),
+        ("GET", "/base/k?annotation=", "annotation"),
+        ("GET", "/base?abac=", "abac"),
+        ("PUT", "/new?abac=", "abac"),
+        ("DELETE", "/empty?metadataConfiguration=", "metadataConfiguration"),
+        ("POST", "/base/k?unknown=", "unknown"),
+    ] {
+        let answer = root.ask(&Ask::new(method, path).body(if method == "PUT" { "<x/>" } else { "" }));
+        assert_eq!(answer.fault(), (501, "NotImplemented".into()), "{method} {path}");
+        assert!(answer.text().contains(name), "{}", answer.text());
+    }
+    assert_eq!(root.get("/base/k?x-mine=1&page=2").ok().text(), "kept", "AWS reads past what it does not know");
+    assert_eq!(root.ask(&Ask::new("HEAD", "/new")).status, 404);
+    root.ask(&Ask::new("HEAD", "/empty")).ok();
+    let tags = "<Tags><Tag><Key>a</Key><Value>b</Value></Tag></Tags>";
+    for inside in [tags, "<Bucket><Type>Directory</Type></Bucket>"] {
+        let body = format!("<CreateBucketConfiguration>{inside}</CreateBucketConfiguration>");
+        assert_eq!(root.put("/new", body).fault(), (501, "NotImplemented".into()), "{inside}");
+    }
+    assert_eq!(root.ask(&Ask::new("HEAD", "/new")).status, 404);
 }
 
 #[test]

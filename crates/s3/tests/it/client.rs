@@ -2,6 +2,7 @@
 
 use mw_env::Env;
 use s3s::crypto::{Checksum, Md5, Sha256};
+use s3s::dto::{Timestamp, TimestampFormat};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
@@ -31,6 +32,10 @@ pub struct Ask {
     /// Seconds by which the clock of the client is wrong.
     pub skew: i64,
     pub host: Option<String>,
+    /// The region that it is signed for.
+    pub region: &'static str,
+    /// Whether it is dated by `Date` alone.
+    pub plainly_dated: bool,
 }
 
 /// An answer.
@@ -59,6 +64,8 @@ impl Ask {
             sha: None,
             skew: 0,
             host: None,
+            region: "us-east-1",
+            plainly_dated: false,
         }
     }
 
@@ -79,6 +86,16 @@ impl Ask {
 
     pub fn host(mut self, host: &str) -> Self {
         self.host = Some(host.to_owned());
+        self
+    }
+
+    pub fn region(mut self, region: &'static str) -> Self {
+        self.region = region;
+        self
+    }
+
+    pub fn plainly_dated(mut self) -> Self {
+        self.plainly_dated = true;
         self
     }
 
@@ -112,14 +129,17 @@ impl Client {
         let sha = ask.sha.clone().unwrap_or_else(|| hex(&Sha256::checksum(&ask.body)));
         let mut headers = ask.headers.clone();
         headers.push(("host".into(), ask.host.clone().unwrap_or_else(|| self.addr.to_string())));
-        headers.push(("x-amz-date".into(), date.clone()));
+        headers.push(match ask.plainly_dated {
+            true => ("date".into(), http_date(ask.skew)),
+            false => ("x-amz-date".into(), date.clone()),
+        });
         headers.push(("x-amz-content-sha256".into(), sha.clone()));
         let query = canonical_query(&ask.query);
         let (names, canonical) = canonical_headers(&headers);
         let request = format!("{}\n{}\n{query}\n{canonical}\n{names}\n{sha}", ask.method, ask.path);
-        let scope = format!("{}/us-east-1/s3/aws4_request", &date[..8]);
+        let scope = format!("{}/{}/s3/aws4_request", &date[..8], ask.region);
         let text = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{}", hex(&Sha256::checksum(request.as_bytes())));
-        let signature = hex(&hmac(&self.signing_key(&date), text.as_bytes()));
+        let signature = hex(&hmac(&self.signing_key(&date, ask.region), text.as_bytes()));
         headers.push((
             "authorization".into(),
             format!("AWS4-HMAC-SHA256 Credential={}/{scope}, SignedHeaders={names}, Signature={signature}", self.id),
@@ -146,15 +166,15 @@ impl Client {
         let canonical = canonical_query(&query);
         let request = format!("{}\n{}\n{canonical}\nhost:{host}\n\nhost\n{UNSIGNED}", ask.method, ask.path);
         let text = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{}", hex(&Sha256::checksum(request.as_bytes())));
-        let signature = hex(&hmac(&self.signing_key(&date), text.as_bytes()));
+        let signature = hex(&hmac(&self.signing_key(&date, "us-east-1"), text.as_bytes()));
         let mut headers = ask.headers.clone();
         headers.push(("host".into(), host));
         let target = format!("{}?{canonical}&X-Amz-Signature={signature}", ask.path);
         Wire { target, method: ask.method.clone(), headers, body: ask.body.clone(), signature, date }
     }
 
-    fn signing_key(&self, date: &str) -> Vec<u8> {
-        ["us-east-1", "s3", "aws4_request"]
+    fn signing_key(&self, date: &str, region: &str) -> Vec<u8> {
+        [region, "s3", "aws4_request"]
             .iter()
             .fold(hmac(format!("AWS4{}", self.secret).as_bytes(), &date.as_bytes()[..8]), |key, part| {
                 hmac(&key, part.as_bytes())
@@ -163,7 +183,7 @@ impl Client {
 
     /// Signs the chunks of a body, and its trailer.
     pub fn chunks(&self, wire: &Wire, chunks: &[&[u8]], trailer: Option<&str>) -> Vec<u8> {
-        let key = self.signing_key(&wire.date);
+        let key = self.signing_key(&wire.date, "us-east-1");
         let scope = format!("{}/us-east-1/s3/aws4_request", &wire.date[..8]);
         let (mut body, mut last) = (Vec::new(), wire.signature.clone());
         for chunk in chunks.iter().copied().chain([&b""[..]]) {
@@ -379,6 +399,16 @@ fn canonical_headers(headers: &[(String, String)]) -> (String, String) {
     let names: Vec<_> = headers.iter().map(|(n, _)| n.clone()).collect();
     let canonical: String = headers.iter().map(|(n, v)| format!("{n}:{v}\n")).collect();
     (names.join(";"), canonical)
+}
+
+/// Writes the time of a client as HTTP does.
+fn http_date(skew: i64) -> String {
+    let seconds = (Env::real().now() / 1_000_000_000).saturating_add_signed(skew);
+    let mut text = Vec::new();
+    Timestamp::from(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
+        .format(TimestampFormat::HttpDate, &mut text)
+        .unwrap();
+    String::from_utf8(text).unwrap()
 }
 
 /// Writes an instant as SigV4 does (days to a date after Howard Hinnant's `civil_from_days`).

@@ -217,6 +217,13 @@ fn refusals() {
     assert_eq!(done(&[(1, a.clone()), (2, b.clone())], &[("x-amz-mp-object-size", "1")]).0, 400);
     assert_eq!(done(&[(1, a.clone()), (2, b.clone())], &[("if-none-match", "*")]), (412, "PreconditionFailed".into()));
     assert_eq!(house.root.get("/base/m").ok().text(), "old");
+    // A condition on what is not there is about the key; the upload is there, and stays.
+    let absent = start(&house.root, "absent", &[]);
+    part(&house.root, "absent", &absent, 1, &two).ok();
+    let complete_absent =
+        |headers: &[(&str, &str)]| complete(&house.root, "absent", &absent, &[(1, b.clone())], headers);
+    assert_eq!(complete_absent(&[("if-match", "*")]).fault(), (404, "NoSuchKey".into()));
+    complete_absent(&[]).ok();
     for number in ["0", "10001", "-1"] {
         let answer = house.root.put(&format!("/base/m?partNumber={number}&uploadId={id}"), "x");
         assert_eq!(answer.fault(), (400, "InvalidArgument".into()), "{number}");

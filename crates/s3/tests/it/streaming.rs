@@ -168,6 +168,9 @@ fn framing_must_be_declared_and_cut_frames_are_refused() {
     house.root.ask(&chunked("plain")).ok();
     let got = house.root.get("/base/t").ok();
     assert_eq!((got.text().as_str(), got.header("content-encoding")), ("plain", Some("gzip")));
+    // What names no framing is answered as it was given.
+    house.root.ask(&Ask::new("PUT", "/base/t").header("content-encoding", "deflate, gzip").body("plain")).ok();
+    assert_eq!(house.root.get("/base/t").ok().header("content-encoding"), Some("deflate, gzip"));
     house.root.put("/base/t", "old").ok();
     let first = wire(&house.root, SIGNED, "200000", &[]);
     let data = vec![b'x'; 100_000];

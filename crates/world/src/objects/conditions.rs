@@ -41,7 +41,7 @@ impl Conditions {
     pub(crate) fn check(&self, found: Option<&ObjectInfo>) -> Result<()> {
         let Some(found) = found else {
             return match self.if_match {
-                Some(_) => Err(Error::not_found("If-Match names an object that does not exist")),
+                Some(_) => Err(Error::not_found("NoSuchKey: If-Match names an object that does not exist")),
                 None => Ok(()),
             };
         };
