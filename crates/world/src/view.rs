@@ -8,6 +8,7 @@ use crate::record::{self, Entry, Extent, Inode, Kind};
 use bytes::Bytes;
 use mw_model::{ErrorKind, Ino, Seq, Version};
 use mw_tree::{Root, Scan, Tree, Value};
+use std::collections::{BTreeSet, VecDeque};
 use std::iter::Peekable;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -107,7 +108,9 @@ impl View {
         };
         let layer = |overlay: &Overlay| Layer {
             overlay: overlay.clone(),
-            next: if empty { None } else { Some(range.clone()) },
+            rest: if empty { None } else { Some(range.clone()) },
+            taken: VecDeque::new(),
+            step: 1,
         };
         let layers = self.layers().map(|o| layer(o).peekable()).collect();
         let tree = (!empty).then(|| self.tree.scan(&self.root, range.clone()).peekable());
@@ -152,6 +155,29 @@ impl View {
         Ok(found)
     }
 
+    /// Returns the inodes without a name. What was an orphan once and is not any more costs next to nothing, as there may be many:
+    /// content that is put in under no name first leaves a tombstone for each.
+    pub(crate) fn orphans(&self) -> Result<Vec<Ino>> {
+        let (start, end) = (record::key(Ino(0), Kind::Orphan, &[]), record::key_after(Ino(0), Kind::Orphan));
+        let range = (Bound::Included(start), Bound::Excluded(end));
+        let mut keys = BTreeSet::new();
+        for layer in self.layers() {
+            let found = layer.range::<_, Bytes>(range.clone()).filter(|(_, value)| value.is_some());
+            keys.extend(found.map(|(key, _)| key.clone()));
+        }
+        for item in self.tree.scan(&self.root, range) {
+            keys.insert(item?.0);
+        }
+        let mut orphans = Vec::new();
+        for key in keys {
+            if self.get(&key)?.is_some() {
+                let number = key.get(9..17).ok_or_else(|| Error::corrupt("an orphan record is short"))?;
+                orphans.push(Ino(self::number(number)));
+            }
+        }
+        Ok(orphans)
+    }
+
     /// Walks all records of one kind of an inode.
     pub(crate) fn kind(&self, ino: Ino, kind: Kind) -> Records {
         self.scan(record::key(ino, kind, &[]), record::key_after(ino, kind))
@@ -165,20 +191,41 @@ pub(crate) fn offset_of(key: &[u8]) -> Result<u64> {
     Ok(u64::from_be_bytes(eight))
 }
 
-/// One overlay, walked lazily: each step seeks, so that the walk owns its map and needs no lifetime.
+/// How many records of an overlay are taken at once, at most.
+const AHEAD: usize = 32;
+
+/// One overlay, walked lazily: each step seeks and takes some records, more each time, so that the walk owns its map and needs no
+/// lifetime, and one that ends soon costs little.
 struct Layer {
     overlay: Overlay,
-    next: Option<(Bound<Bytes>, Bound<Bytes>)>,
+    /// What is left to be walked.
+    rest: Option<(Bound<Bytes>, Bound<Bytes>)>,
+    taken: VecDeque<(Bytes, Option<Value>)>,
+    step: usize,
+}
+
+impl Layer {
+    fn take(&mut self) {
+        let Some(range) = self.rest.take() else { return };
+        let found = self.overlay.range::<_, Bytes>(range.clone()).take(self.step);
+        self.taken.extend(found.map(|(key, value)| (key.clone(), value.clone())));
+        if self.taken.len() == self.step
+            && let Some((last, _)) = self.taken.back()
+        {
+            self.rest = shrink(Bound::Excluded(last.clone()), range.1);
+        }
+        self.step = (2 * self.step).min(AHEAD);
+    }
 }
 
 impl Iterator for Layer {
     type Item = (Bytes, Option<Value>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let range = self.next.take()?;
-        let (key, value) = self.overlay.range::<_, Bytes>(range.clone()).next().map(|(k, v)| (k.clone(), v.clone()))?;
-        self.next = shrink(Bound::Excluded(key.clone()), range.1);
-        Some((key, value))
+        if self.taken.is_empty() {
+            self.take();
+        }
+        self.taken.pop_front()
     }
 }
 

@@ -17,7 +17,7 @@ use crate::state::State;
 use crate::store::Store;
 use crate::txn::Txn;
 use crate::versioning::Keep;
-use crate::view::{self, View};
+use crate::view::View;
 use crate::world::{Head, World};
 use bytes::Bytes;
 use mw_meta::{Batch, Durability};
@@ -155,12 +155,7 @@ pub(super) fn in_segments(changes: &Changes) -> Result<bool> {
 /// Keeps, in a mutation whose view is about to take the place of `before`, what somebody has open and the new view does not have;
 /// drops what the new view has without a name and nobody has open.
 pub(super) fn keep_open(txn: &mut Txn<'_>, before: &View) -> Result<()> {
-    let mut nameless = Vec::new();
-    for item in txn.view.kind(Ino(0), Kind::Orphan) {
-        let (key, _) = item?;
-        nameless.push(Ino(view::number(key.get(9..17).unwrap_or_default())));
-    }
-    for ino in nameless {
+    for ino in txn.view.orphans()? {
         txn.drop_inode(ino)?;
         txn.remove(record::orphan_key(ino));
     }
