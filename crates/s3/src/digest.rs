@@ -9,7 +9,7 @@ use mw_world::{Checksum, ChecksumAlgorithm};
 use s3s::crypto::{Checksum as _, Crc32, Crc32c, Crc64Nvme, Md5, Sha1, Sha256};
 use s3s::{S3ErrorCode, S3Result};
 
-/// Every algorithm that S3 knows.
+/// The algorithms that are kept. S3 has more by now; those are refused by name.
 pub(crate) const ALGORITHMS: [ChecksumAlgorithm; 5] = [
     ChecksumAlgorithm::Crc32,
     ChecksumAlgorithm::Crc32c,

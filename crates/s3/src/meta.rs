@@ -1,7 +1,7 @@
 //! What an object carries besides its content: system headers, user metadata, tags, and what is refused because it would be a lie.
 
 use crate::auth::Asked;
-use crate::digest::name;
+use crate::digest::{ALGORITHMS, header, name};
 use crate::errors::error;
 use crate::guard::pairs;
 use crate::owner::owner_alone;
@@ -32,17 +32,17 @@ const CLASSES: [&str; 6] =
     ["STANDARD", "REDUCED_REDUNDANCY", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR"];
 
 /// Headers that ask for a promise that is not kept here.
-const PROMISES: [&str; 9] = [
+const PROMISES: [&str; 6] = [
     "x-amz-server-side-encryption-customer-algorithm",
     "x-amz-server-side-encryption-customer-key",
     "x-amz-server-side-encryption-aws-kms-key-id",
     "x-amz-copy-source-server-side-encryption-customer-algorithm",
-    "x-amz-object-lock-mode",
-    "x-amz-object-lock-retain-until-date",
-    "x-amz-object-lock-legal-hold",
     "x-amz-website-redirect-location",
     "x-amz-write-offset-bytes",
 ];
+
+/// Asks for a bucket whose name is its owner's alone, unless it says `global`.
+const NAMESPACE: &str = "x-amz-bucket-namespace";
 
 /// Reads what a PUT, a copy that replaces, or the start of a multipart upload says about the object.
 ///
@@ -80,7 +80,9 @@ pub(crate) fn of_request(asked: &Asked, user: Option<Metadata>) -> S3Result<Obje
 /// `NotImplemented`, naming the header.
 pub(crate) fn promises(headers: &HeaderMap) -> S3Result<()> {
     let kms = headers.get("x-amz-server-side-encryption").is_some_and(|v| !v.is_empty() && v != "AES256");
-    let asked_for = PROMISES.iter().copied().find(|name| headers.contains_key(*name));
+    let named = |name: &&str| PROMISES.contains(name) || name.starts_with("x-amz-object-lock-") || is_unkept_sum(name);
+    let own_namespace = headers.get(NAMESPACE).is_some_and(|v| v != "global").then_some(NAMESPACE);
+    let asked_for = headers.keys().map(|name| name.as_str()).find(named).or(own_namespace);
     match asked_for.or(kms.then_some("x-amz-server-side-encryption")) {
         None => Ok(()),
         Some(name) => Err(error(
@@ -88,6 +90,14 @@ pub(crate) fn promises(headers: &HeaderMap) -> S3Result<()> {
             format!("A header you provided implies functionality that is not implemented: {name}"),
         )),
     }
+}
+
+/// Whether a header gives a checksum that is not computed here: it would be taken for verified.
+fn is_unkept_sum(name: &str) -> bool {
+    let said = ["x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-checksum-mode"];
+    name.starts_with("x-amz-checksum-")
+        && !said.contains(&name)
+        && !ALGORITHMS.iter().any(|algorithm| header(*algorithm) == name)
 }
 
 fn storage_class(asked: &Asked) -> S3Result<Option<String>> {

@@ -129,6 +129,9 @@ fn a_promise_that_is_not_kept_is_refused_by_name() {
         ("x-amz-server-side-encryption", "aws:kms"),
         ("x-amz-server-side-encryption-customer-algorithm", "AES256"),
         ("x-amz-object-lock-mode", "GOVERNANCE"),
+        ("x-amz-object-lock-event-hold", "ON"),
+        ("x-amz-checksum-sha512", "AAAA"),
+        ("x-amz-checksum-xxhash64", "AAAA"),
         ("x-amz-website-redirect-location", "/x"),
         ("x-amz-write-offset-bytes", "0"),
     ] {
@@ -189,6 +192,8 @@ fn a_parameter_that_is_not_known_changes_nothing() {
     assert_eq!(root.get("/base/k?x-mine=1&page=2").ok().text(), "kept", "AWS reads past what it does not know");
     assert_eq!(root.ask(&Ask::new("HEAD", "/new")).status, 404);
     root.ask(&Ask::new("HEAD", "/empty")).ok();
+    let own = root.ask(&Ask::new("PUT", "/new").header("x-amz-bucket-namespace", "account-regional"));
+    assert_eq!(own.fault(), (501, "NotImplemented".into()));
     let tags = "<Tags><Tag><Key>a</Key><Value>b</Value></Tag></Tags>";
     for inside in [tags, "<Bucket><Type>Directory</Type></Bucket>"] {
         let body = format!("<CreateBucketConfiguration>{inside}</CreateBucketConfiguration>");
