@@ -1,7 +1,6 @@
 //! Records of a newer program: refused by name, never guessed at.
 
 use crate::rig::{Rig, content, file, options};
-use bytes::Bytes;
 use mw_meta::{Batch, Durability, Meta, Order};
 use mw_model::Version;
 use mw_world::{At, Grant, KeyRequest, PromoteOptions, Quota, Result, Role, Store, UploadOptions};
@@ -65,8 +64,7 @@ fn a_record_of_a_newer_program_is_refused() {
         batch.put(key.clone(), newer);
         rig.meta.commit(batch, Durability::Durable).unwrap();
         let said = look(&rig).unwrap_or_else(|e| format!("{e:?} {e}"));
-        let shown = Bytes::from(key);
-        assert!(said.contains("77") && said.contains("newer"), "{} {shown:?}: {said:?}", tag as char);
+        assert!(said.contains("77") && said.contains("newer"), "{} {key:?}: {said:?}", tag as char);
         seen.push(tag);
     }
     seen.sort_unstable();
