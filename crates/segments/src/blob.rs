@@ -313,6 +313,21 @@ pub fn verify(content: &[u8], blob: &BlobRef) -> Result<(), Flaw> {
     if Hash::of(content) == blob.hash { Ok(()) } else { Err(Flaw::Content) }
 }
 
+/// Fills `out`, which is as long as the content, from the stored bytes of `blob`, verified.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_into(bytes: &[u8], blob: &BlobRef, out: &mut [u8]) -> Result<(), Flaw> {
+    let (header, stored) = (header(bytes, blob)?, &bytes[HEADER..]);
+    match header.codec {
+        Codec::Hole => return Err(Flaw::Freed),
+        _ if header.content as usize != out.len() => return Err(Flaw::Length),
+        Codec::Raw => out.copy_from_slice(stored),
+        Codec::Lz4 => expand(stored, out)?,
+    }
+    verify(out, blob)
+}
+
 /// Returns the content of the stored bytes of `blob`, verified.
 ///
 /// # Errors

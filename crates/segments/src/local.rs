@@ -34,6 +34,10 @@ use std::io;
 use std::sync::Arc;
 use sync::GroupSync;
 
+/// Stored blobs up to this length are read in one call and copied; of larger ones the header comes first, so that the content
+/// comes straight to its place.
+const SMALL: usize = 16 << 10;
+
 /// How files are laid out. The defaults are for use, other values for tests.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
@@ -310,9 +314,15 @@ impl Segments for Local {
 
     fn read_into(&self, blob: &BlobRef, out: &mut [u8]) -> Result<()> {
         let (data, at) = self.whereabouts(blob)?;
+        let flawed = |flaw| self.blame(blob, flaw);
+        if blob.addr.len as usize <= SMALL {
+            return blob::scratch(blob.addr.len as usize, |stored| {
+                self.fetch(&data, stored, at, blob)?;
+                blob::open_into(stored, blob, out).map_err(flawed)
+            });
+        }
         let mut head = [0; HEADER];
         self.fetch(&data, &mut head, at, blob)?;
-        let flawed = |flaw| self.blame(blob, flaw);
         let header = blob::header(&head, blob).map_err(flawed)?;
         let at = at + HEADER as u64;
         match header.codec {

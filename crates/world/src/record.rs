@@ -40,6 +40,17 @@ pub(crate) fn key(ino: Ino, kind: Kind, suffix: &[u8]) -> Bytes {
     key.into()
 }
 
+/// Makes the keys of the entry `name` and of the directory `name/`, which share their memory.
+pub(crate) fn entry_keys(parent: Ino, name: &[u8]) -> (Bytes, Bytes) {
+    let mut key = Vec::with_capacity(10 + name.len());
+    key.extend_from_slice(&parent.0.to_be_bytes());
+    key.push(Kind::Entry as u8);
+    key.extend_from_slice(name);
+    key.push(b'/');
+    let directory = Bytes::from(key);
+    (directory.slice(..directory.len() - 1), directory)
+}
+
 /// Returns the first key after all of an inode's records of a kind.
 pub(crate) fn key_after(ino: Ino, kind: Kind) -> Bytes {
     let mut key = ino.0.to_be_bytes().to_vec();

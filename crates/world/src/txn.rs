@@ -9,7 +9,7 @@ use crate::names;
 use crate::record::{self, Entry, Extent, Inode, Kind};
 use crate::store::Store;
 use crate::versioning::Keep;
-use crate::view::View;
+use crate::view::{Records, View};
 use crate::world::World;
 use bytes::Bytes;
 use mw_model::{ErrorKind, FileType, Ino, Version};
@@ -158,11 +158,16 @@ impl<'a> Txn<'a> {
         self.put(record::extent_key(ino, offset), extent.encode());
     }
 
-    /// Removes all records of an inode.
-    pub(crate) fn drop_inode(&mut self, ino: Ino) -> Result<()> {
+    /// Walks all records of an inode; that of the inode itself is the first.
+    fn records_of(&self, ino: Ino) -> Records {
         let (start, mut end) = (ino.0.to_be_bytes().to_vec(), ino.0.to_be_bytes().to_vec());
         end.push(u8::MAX);
-        for item in self.view.scan(start.into(), end.into()) {
+        self.view.scan(start.into(), end.into())
+    }
+
+    /// Removes all records of an inode.
+    pub(crate) fn drop_inode(&mut self, ino: Ino) -> Result<()> {
+        for item in self.records_of(ino) {
             self.remove(item?.0);
         }
         Ok(())
@@ -170,7 +175,12 @@ impl<'a> Txn<'a> {
 
     /// Takes one name from an inode: without a last name it goes, or becomes an orphan while somebody has it open.
     pub(crate) fn unlink_inode(&mut self, ino: Ino) -> Result<()> {
-        let Some(mut inode) = self.view.find_inode(ino)? else { return Ok(()) };
+        let mut records = self.records_of(ino);
+        let Some((key, value)) = records.next().transpose()? else { return Ok(()) };
+        if record::split(&key)?.1 != Kind::Inode {
+            return Ok(());
+        }
+        let mut inode = Inode::decode(&value)?;
         let names = if inode.kind == FileType::Directory { 0 } else { inode.nlink.saturating_sub(1) };
         // Pipes, sockets and devices are opened, and directories worked in, without a word to the store.
         let unseen = !matches!(inode.kind, FileType::File | FileType::Symlink) && self.world.kept_for_mounts(ino);
@@ -183,7 +193,10 @@ impl<'a> Txn<'a> {
             }
             return Ok(());
         }
-        self.drop_inode(ino)?;
+        self.remove(key);
+        for item in records {
+            self.remove(item?.0);
+        }
         self.notices.push(Changed::Inode(ino));
         Ok(())
     }

@@ -66,6 +66,27 @@ impl View {
         }
     }
 
+    /// Returns the record of the latter key, or else that of the former, which comes before it; keys that lie together cost one way
+    /// down the tree.
+    fn latter_or_former(&self, keys: [Bytes; 2]) -> Result<[Option<Value>; 2]> {
+        let [former, latter] = keys.each_ref().map(|key| self.changed(key));
+        if let Some(Some(value)) = latter {
+            return Ok([None, Some(value.clone())]);
+        }
+        match (former, latter) {
+            (Some(former), Some(_)) => Ok([former.clone(), None]),
+            (Some(former), None) => match self.tree.get(&self.root, &keys[1])? {
+                None => Ok([former.clone(), None]),
+                found => Ok([None, found]),
+            },
+            (None, Some(_)) => Ok([self.tree.get(&self.root, &keys[0])?, None]),
+            (None, None) => {
+                let mut found = self.tree.get_many(&self.root, &keys)?.into_iter();
+                Ok([found.next().flatten(), found.next().flatten()])
+            }
+        }
+    }
+
     /// Returns the last record of `start <= key < end`.
     pub(crate) fn last(&self, start: Bytes, mut end: Bytes) -> Result<Option<(Bytes, Value)>> {
         while start < end {
@@ -130,6 +151,16 @@ impl View {
     /// Returns the entry with the raw name `name` (a directory's has a trailing `/`).
     pub(crate) fn entry(&self, parent: Ino, name: &[u8]) -> Result<Option<Entry>> {
         self.get(&record::key(parent, Kind::Entry, name))?.map(|v| Entry::decode(&v)).transpose()
+    }
+
+    /// Returns what a mount shows under `name`, the directory or else the other entry, with its raw name.
+    pub(crate) fn entry_shown(&self, parent: Ino, name: &[u8]) -> Result<Option<(Bytes, Entry)>> {
+        let (other, directory) = record::entry_keys(parent, name);
+        let found = match self.latter_or_former([other.clone(), directory.clone()])? {
+            [_, Some(value)] => Some((directory, value)),
+            [found, None] => found.map(|value| (other, value)),
+        };
+        found.map(|(key, value)| Ok((key.slice(9..), Entry::decode(&value)?))).transpose()
     }
 
     /// Walks the entries of a directory whose raw names are at or after `from`.

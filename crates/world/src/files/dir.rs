@@ -111,11 +111,14 @@ impl Dir {
         place.used = true;
         place.seek(self.ino, after)?;
         let now = with_attr.then(|| self.session.view());
+        // Where nothing has changed since, every entry still is what was listed.
+        let same = now.as_ref().is_some_and(|now| now.seq == place.view.seq);
         loop {
             let Some(item) = place.peek(self.ino)? else { return Ok(()) };
             let (raw, entry) = item;
             let name = raw.strip_suffix(b"/").map_or_else(|| raw.clone(), |n| raw.slice(..n.len()));
             let attr = match &now {
+                Some(view) if same => attr_of(view, entry.ino)?,
                 Some(view) => current(view, self.ino, &raw, entry)?,
                 None => None,
             };
@@ -142,7 +145,11 @@ fn current(view: &View, dir: Ino, raw: &[u8], entry: Entry) -> Result<Option<Att
     if view.entry(dir, raw)?.is_none_or(|now| now.ino != entry.ino) {
         return Ok(None);
     }
-    Ok(view.find_inode(entry.ino)?.map(|inode| inode.attr(entry.ino)))
+    attr_of(view, entry.ino)
+}
+
+fn attr_of(view: &View, ino: Ino) -> Result<Option<Attr>> {
+    Ok(view.find_inode(ino)?.map(|inode| inode.attr(ino)))
 }
 
 impl Place {

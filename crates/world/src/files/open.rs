@@ -41,8 +41,13 @@ impl Session {
             };
         }
         let view = self.world.view();
+        let inode = view.find_inode(ino);
+        // What has a name is no orphan, so nearly every close asks no more than this.
+        if matches!(&inode, Ok(Some(inode)) if inode.nlink > 0 && !inode.implicit) {
+            return;
+        }
         let orphan = matches!(view.get(&record::orphan_key(ino)), Ok(Some(_)));
-        let idle = matches!(view.find_inode(ino), Ok(Some(inode)) if inode.implicit);
+        let idle = matches!(inode, Ok(Some(inode)) if inode.implicit);
         if !orphan && !idle {
             return;
         }

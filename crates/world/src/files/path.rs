@@ -13,14 +13,8 @@ use mw_model::{Attr, ErrorKind, FileType, Ino};
 /// Finds what a mount shows under `name`: the directory, or else the other entry, or else what only S3 can hold and `name` is
 /// another name for. Returns its raw name.
 pub(crate) fn find(view: &View, parent: Ino, name: &[u8]) -> Result<Option<(Bytes, Entry)>> {
-    let mut raw = name.to_vec();
-    raw.push(b'/');
-    if let Some(entry) = view.entry(parent, &raw)? {
-        return Ok(Some((raw.into(), entry)));
-    }
-    raw.pop();
-    if let Some(entry) = view.entry(parent, &raw)? {
-        return Ok(Some((raw.into(), entry)));
+    if let Some(found) = view.entry_shown(parent, name)? {
+        return Ok(Some(found));
     }
     match meant(view, parent, name)? {
         Some(name) => find(view, parent, &name),
