@@ -60,10 +60,15 @@ impl Content {
 
     /// Cuts `bytes` into pieces of a file that starts at `offset`: riding when all of it is small.
     pub(crate) fn extents(&self, owner: Owner, offset: u64, bytes: &[u8]) -> Result<Vec<(u64, Extent)>> {
+        self.cut(owner, offset, bytes, bytes.len() <= RIDE)
+    }
+
+    /// Does the same, all of it riding or nothing.
+    pub(crate) fn cut(&self, owner: Owner, offset: u64, bytes: &[u8], ride: bool) -> Result<Vec<(u64, Extent)>> {
         if bytes.is_empty() {
             return Ok(Vec::new());
         }
-        if bytes.len() <= RIDE {
+        if ride {
             return Ok(vec![(offset, Extent::whole(Self::ride(bytes)))]);
         }
         let mut at = offset;

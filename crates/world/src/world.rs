@@ -293,6 +293,11 @@ impl Head {
         Ok(())
     }
 
+    /// Returns how many entries nobody has waited for to be durable.
+    pub(crate) fn unsynced(&self) -> u64 {
+        self.seq.0.saturating_sub(self.durable.0)
+    }
+
     /// Returns the time of the next entry.
     pub(crate) fn next_time(&self, now: u64) -> Version {
         Version(now.max(self.time.0 + 1).max(self.floor.0 + 1))

@@ -1,6 +1,7 @@
 //! Bytes of files: read, write, holes, copies.
 
 use super::attr::MAX_SIZE;
+use crate::content::RIDE;
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::record::{self, Inode, Kind};
@@ -54,6 +55,11 @@ pub enum SeekFor {
     /// `SEEK_HOLE`.
     Hole,
 }
+
+/// A world that has more entries than this since its last fsync is not one that is synced often.
+const OFTEN: u64 = 256;
+/// Less than this rides even so, in bytes: it is hardly more than the header and the place of a blob.
+const REWRITE: usize = 512;
 
 /// The attribute that gives a program rights beyond its caller's.
 const CAPABILITY: &[u8] = b"security.capability";
@@ -131,7 +137,7 @@ impl Session {
         let permit = self.may_ino(Action::PutObject, ino)?;
         // Large content is in segments before the world is locked: a slow disk holds up nobody else.
         let _staging = Staging::begin(&self.world);
-        let pieces = self.store.content.extents(self.world.owner, 0, data)?;
+        let pieces = self.store.content.cut(self.world.owner, 0, data, self.rides(ino, at, data.len())?)?;
         self.change_with(permit, Verb::Write, Durability::Soon, |txn| {
             let mut inode = txn.need_file(ino)?;
             let offset = match at {
@@ -151,6 +157,19 @@ impl Session {
             txn.changed(ino, &mut inode)?;
             Ok(Written { offset, attr: inode.attr(ino) })
         })
+    }
+
+    /// Returns whether the content of a write rides in its entry.
+    ///
+    /// That saves an fsync which follows soon a sync of segments, and a fold joins what was appended in small writes. Neither holds for
+    /// a file that is rewritten here and there with no fsync in sight: there it would only be moved twice more.
+    fn rides(&self, ino: Ino, at: WriteAt, len: usize) -> Result<bool> {
+        match at {
+            WriteAt::Offset(offset) if (REWRITE..=RIDE).contains(&len) && self.world.head.lock().unsynced() > OFTEN => {
+                Ok(self.view().find_inode(ino)?.is_none_or(|inode| offset >= inode.size))
+            }
+            _ => Ok(len <= RIDE),
+        }
     }
 
     /// Reserves, punches or zeroes a range (fallocate(2)).

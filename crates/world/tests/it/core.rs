@@ -1,6 +1,7 @@
 //! Files, forks, time and space of worlds.
 
 use crate::rig::{Rig, a, clean, content, file, names};
+use mw_meta::{Meta, Order};
 use mw_model::{ErrorKind, FileType, Ino};
 use mw_world::{
     Allocate, At, ForkOptions, KeyRequest, LogQuery, RenameFlag, Role, SeekFor, SetAttr, WriteAt, XattrFlag,
@@ -24,6 +25,32 @@ fn files_are_there_after_folds_and_restarts() {
     assert_eq!(content(&w, "d/big"), Some(big));
     assert_eq!(names(&w, "many").len(), 400);
     assert_eq!(content(&w, "many/f399").as_deref(), Some(&b"content 399"[..]));
+    clean(&rig.store);
+}
+
+#[test]
+fn what_is_rewritten_again_and_again_rides_only_where_somebody_syncs() {
+    let rig = Rig::new();
+    let w = rig.create("base");
+    let ino = file(&w, "db", &vec![0; 64 << 12]).ino;
+    let held = || rig.meta.scan(&[], &[u8::MAX; 64], usize::MAX, Order::Up).unwrap().iter().map(|(_, v)| v.len()).sum();
+    let rewrite = |pages: std::ops::Range<u64>| -> usize {
+        let before: usize = held();
+        for n in pages {
+            w.write(ino, WriteAt::Offset((n % 64) << 12), &[n as u8; 1 << 12]).unwrap();
+        }
+        held() - before
+    };
+    assert!(rewrite(0..100) > 100 << 12, "nobody knows yet that there will be no fsync");
+    rewrite(100..300);
+    assert!(rewrite(300..400) < 100 << 10, "the content is in segments alone");
+    w.sync().unwrap();
+    assert!(rewrite(400..410) > 10 << 12, "an fsync may come soon again");
+    drop(w);
+    let rig = rig.reopen();
+    let last = |page: u64| (0..410).rev().find(|n| n % 64 == page).unwrap() as u8;
+    let wanted: Vec<u8> = (0..64).flat_map(|page| [last(page); 1 << 12]).collect();
+    assert_eq!(content(&rig.session("base"), "db"), Some(wanted));
     clean(&rig.store);
 }
 
