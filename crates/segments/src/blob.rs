@@ -219,24 +219,48 @@ pub fn padded(len: u32) -> u32 {
     len.div_ceil(ALIGN).saturating_mul(ALIGN)
 }
 
-/// Returns the hash of `content` and the bytes to store: the header, and the content in the cheaper codec.
+/// What is stored of a blob, in two parts that lie one behind the other: large content that is not compressed is not copied.
+#[derive(Debug)]
+pub enum Sealed<'a> {
+    /// The header and the content.
+    Whole(Vec<u8>),
+    /// The header, and the content as it is.
+    Apart([u8; HEADER], &'a [u8]),
+}
+
+impl Sealed<'_> {
+    /// Returns the two parts; the second may be empty.
+    pub fn parts(&self) -> [&[u8]; 2] {
+        match self {
+            Self::Whole(bytes) => [bytes, &[]],
+            Self::Apart(header, content) => [header, content],
+        }
+    }
+}
+
+/// Content from this length on is stored from where it is, in bytes: a second write costs less than a copy.
+const APART: usize = 32 << 10;
+
+/// Returns the hash of `content` and what to store: the header, and the content in the cheaper codec.
 ///
 /// `content` is at most [`MAX_BLOB`] long.
-pub fn seal(world: WorldId, content: &[u8]) -> (Hash, Vec<u8>) {
+pub fn seal(world: WorldId, content: &[u8]) -> (Hash, Sealed<'_>) {
     let hash = Hash::of(content);
-    let (codec, mut bytes) = match compress(content) {
-        Some(bytes) => (Codec::Lz4, bytes),
-        None => {
-            let mut bytes = Vec::with_capacity(HEADER + content.len());
-            bytes.resize(HEADER, 0);
-            bytes.extend_from_slice(content);
-            (Codec::Raw, bytes)
-        }
+    let header = |codec, stored: usize| {
+        Header { codec, key: 0, world, stored: stored as u32, content: content.len() as u32, hash }.encode()
     };
-    let stored = (bytes.len() - HEADER) as u32;
-    let header = Header { codec, key: 0, world, stored, content: content.len() as u32, hash };
-    bytes[..HEADER].copy_from_slice(&header.encode());
-    (hash, bytes)
+    if let Some(mut bytes) = compress(content) {
+        let header = header(Codec::Lz4, bytes.len() - HEADER);
+        bytes[..HEADER].copy_from_slice(&header);
+        return (hash, Sealed::Whole(bytes));
+    }
+    let header = header(Codec::Raw, content.len());
+    let sealed = if content.len() < APART {
+        Sealed::Whole([&header[..], content].concat())
+    } else {
+        Sealed::Apart(header, content)
+    };
+    (hash, sealed)
 }
 
 /// Returns room for a header and the compressed content, or nothing when that saves less than an eighth.

@@ -4,44 +4,63 @@
 //! why the scan is kept here, byte by byte, on the tables of the crate `fastcdc`: its own scans want the input whole. It does not
 //! know where pieces go.
 
-use bytes::Bytes;
+use crate::MAX_BLOB;
 use fastcdc::v2020::{Normalization, get_gear_with_seed, select_masks};
 use std::sync::LazyLock;
 
-/// No piece but the last is shorter, in bytes.
-pub const MIN: usize = 32 << 10;
+/// How long pieces are that begin in one stretch of the input, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// No piece but the last is shorter.
+    pub min: usize,
+    /// What pieces are about as long as.
+    pub avg: usize,
+    /// No piece is longer.
+    pub max: usize,
+}
 
-/// What pieces are about as long as, in bytes.
-pub const AVG: usize = 128 << 10;
+/// In the first [`FINE_UNTIL`] bytes.
+pub const FINE: Sizes = Sizes { min: 32 << 10, avg: 128 << 10, max: 512 << 10 };
 
-/// No piece is longer, in bytes.
-pub const MAX: usize = 512 << 10;
+/// Behind them: what is that large is copied and compared piece by piece, and mostly read in order.
+pub const COARSE: Sizes = Sizes { min: 256 << 10, avg: 512 << 10, max: MAX_BLOB };
 
-/// The numbers that the rolling hash adds for each byte, and what it must have none of to cut before and after [`AVG`].
+/// Up to where pieces begin small, in bytes.
+pub const FINE_UNTIL: u64 = 16 << 20;
+
+/// The numbers that the rolling hash adds for each byte.
 ///
-/// They are part of the format in so far as a changed table would find no piece of an older version again.
+/// They and the sizes are part of the format in so far as others would find few pieces of an older version again.
+static GEAR: LazyLock<[u64; 256]> = LazyLock::new(|| {
+    let (table, _) = get_gear_with_seed(0);
+    let mut gear = [0; 256];
+    gear.copy_from_slice(&table);
+    gear
+});
+
+/// [`Sizes`], and what the rolling hash must have none of to cut before and after the average.
 #[derive(Debug)]
-struct Tables {
-    gear: [u64; 256],
+struct Rule {
+    sizes: Sizes,
     strict: u64,
     loose: u64,
 }
 
-static TABLES: LazyLock<Tables> = LazyLock::new(|| {
-    let (table, _) = get_gear_with_seed(0);
-    let (strict, loose) = select_masks(AVG, Normalization::Level1);
-    let mut gear = [0; 256];
-    gear.copy_from_slice(&table);
-    Tables { gear, strict, loose }
+static RULES: LazyLock<[Rule; 2]> = LazyLock::new(|| {
+    [FINE, COARSE].map(|sizes| {
+        let (strict, loose) = select_masks(sizes.avg, Normalization::Level1);
+        Rule { sizes, strict, loose }
+    })
 });
 
-/// A streaming cutter. It holds at most one piece, [`MAX`] bytes, and never cuts the end of the input by itself: call
-/// [`Chunker::finish`].
+/// A streaming cutter. It holds at most one piece, and never cuts the end of the input by itself: call [`Chunker::finish`].
 #[derive(Debug, Default)]
 pub struct Chunker {
     /// The piece so far: scanned, and not yet cut.
     piece: Vec<u8>,
     hash: u64,
+    /// Where the piece begins in the input.
+    start: u64,
 }
 
 impl Chunker {
@@ -50,22 +69,45 @@ impl Chunker {
         Self::default()
     }
 
-    /// Takes more of the input and returns the pieces that are finished by it.
-    pub fn push(&mut self, mut input: &[u8]) -> Vec<Bytes> {
-        let mut pieces = Vec::new();
+    /// Takes more of the input and hands each piece that is finished by it to `take`, until that fails.
+    ///
+    /// # Errors
+    /// Those of `take`.
+    pub fn push<E>(&mut self, mut input: &[u8], mut take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         while let Some(len) = self.cut(input) {
             let (head, tail) = input.split_at(len);
-            self.piece.extend_from_slice(head);
-            pieces.push(self.take());
             input = tail;
+            self.hash = 0;
+            if self.piece.is_empty() {
+                self.start += head.len() as u64;
+                take(head)?;
+                continue;
+            }
+            self.hold(head);
+            self.start += self.piece.len() as u64;
+            let done = take(&self.piece);
+            self.piece.clear();
+            done?;
         }
-        self.piece.extend_from_slice(input);
-        pieces
+        self.hold(input);
+        Ok(())
+    }
+
+    /// Adds to the piece, whose memory grows to that of the longest and not beyond.
+    fn hold(&mut self, more: &[u8]) {
+        let (len, room) = (self.piece.len(), self.piece.capacity());
+        let need = len + more.len();
+        if need > room {
+            let grown = (2 * room).min(self.rule().sizes.max).max(need);
+            self.piece.reserve_exact(grown - len);
+        }
+        self.piece.extend_from_slice(more);
     }
 
     /// Ends the input and returns the last piece, unless it is empty. The cutter is then as new.
-    pub fn finish(&mut self) -> Option<Bytes> {
-        (!self.piece.is_empty()).then(|| self.take())
+    pub fn finish(&mut self) -> Option<Vec<u8>> {
+        let piece = std::mem::take(self).piece;
+        (!piece.is_empty()).then_some(piece)
     }
 
     /// Returns the bytes that are held back, waiting for a cut.
@@ -73,31 +115,34 @@ impl Chunker {
         self.piece.len()
     }
 
-    fn take(&mut self) -> Bytes {
-        self.hash = 0;
-        Bytes::from(std::mem::take(&mut self.piece))
+    /// Returns how the piece so far is cut: by where it begins.
+    fn rule(&self) -> &'static Rule {
+        &RULES[usize::from(self.start >= FINE_UNTIL)]
     }
 
     /// Scans `input`, which follows the piece so far, and returns how much of it belongs to the piece when it is cut there.
     fn cut(&mut self, input: &[u8]) -> Option<usize> {
-        let tables = &*TABLES;
+        let (gear, rule) = (&*GEAR, self.rule());
+        let Sizes { min, avg, max } = rule.sizes;
         let start = self.piece.len();
-        let end = (start + input.len()).min(MAX);
-        let mut at = start.max(MIN);
-        for (limit, mask) in [(AVG, tables.strict), (MAX, tables.loose)] {
+        let end = (start + input.len()).min(max);
+        let mut at = start.max(min);
+        for (limit, mask) in [(avg, rule.strict), (max, rule.loose)] {
             let limit = limit.min(end);
             if at >= limit {
                 continue;
             }
+            let mut hash = self.hash;
             for (i, &byte) in input[at - start..limit - start].iter().enumerate() {
-                self.hash = (self.hash << 1).wrapping_add(tables.gear[usize::from(byte)]);
-                if self.hash & mask == 0 {
+                hash = (hash << 1).wrapping_add(gear[usize::from(byte)]);
+                if hash & mask == 0 {
                     return Some(at + i - start);
                 }
             }
+            self.hash = hash;
             at = limit;
         }
-        (end == MAX).then_some(MAX - start)
+        (end == max).then_some(max - start)
     }
 }
 

@@ -21,7 +21,7 @@ mod space;
 mod sync;
 
 use crate::addr::{LAST_LOG2, UNIT, log2_for, log2_holding};
-use crate::blob::{self, Codec, Flaw, HEADER};
+use crate::blob::{self, Codec, Flaw, HEADER, Sealed};
 use crate::{Addr, BlobRef, Claim, Dead, Error, Found, MAX_BLOB, Owner, Result, SegmentId, Segments, Usage, walk};
 use bytes::Bytes;
 use cursor::{Cursor, Cursors, Open};
@@ -230,13 +230,18 @@ impl Local {
         &self,
         mut cursor: MutexGuard<'_, Cursor>,
         owner: Owner,
-        (hash, bytes): (Hash, Vec<u8>),
+        (hash, sealed): (Hash, Sealed<'_>),
     ) -> Result<BlobRef> {
-        let len = bytes.len() as u32;
+        let [head, tail] = sealed.parts();
+        let len = (head.len() + tail.len()) as u32;
         let open = self.make_room(&mut cursor, owner, blob::padded(len))?;
         let offset = open.used;
         // When the write fails, the range is still unused, and the next append writes over it.
-        let outcome = open.file.file.write_at(&bytes, open.id.offset() + u64::from(offset));
+        let at = open.id.offset() + u64::from(offset);
+        let mut outcome = open.file.file.write_at(head, at);
+        if outcome.is_ok() && !tail.is_empty() {
+            outcome = open.file.file.write_at(tail, at + head.len() as u64);
+        }
         open.file.touch();
         self.sync.wrote();
         outcome.map_err(|error| refused(u64::from(len), &open.file.name, error))?;

@@ -84,7 +84,8 @@ impl Segments for Memory {
         if content.len() > MAX_BLOB {
             return Err(Error::TooLarge { len: content.len() });
         }
-        let (hash, bytes) = blob::seal(owner.world, content);
+        let (hash, sealed) = blob::seal(owner.world, content);
+        let bytes = sealed.parts().concat();
         let len = bytes.len() as u32;
         let mut state = self.state.lock();
         let id = state.room(owner, blob::padded(len));

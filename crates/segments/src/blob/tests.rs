@@ -10,6 +10,11 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
+fn sealed(world: WorldId, content: &[u8]) -> (Hash, Vec<u8>) {
+    let (hash, sealed) = seal(world, content);
+    (hash, sealed.parts().concat())
+}
+
 fn blob(hash: Hash, stored: &[u8]) -> BlobRef {
     BlobRef { addr: Addr { len: stored.len() as u32, ..Addr::default() }, hash }
 }
@@ -17,7 +22,7 @@ fn blob(hash: Hash, stored: &[u8]) -> BlobRef {
 /// Fixes the first byte of every field: a change of the format must change the version.
 #[test]
 fn the_header_is_what_the_table_says() {
-    let (hash, stored) = seal(WorldId(0x0102_0304), b"content");
+    let (hash, stored) = sealed(WorldId(0x0102_0304), b"content");
     assert_eq!(stored.len(), 64 + 7);
     assert_eq!(&stored[..8], [0xb7, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(&stored[8..16], [0, 0, 0, 0, 1, 2, 3, 4]);
@@ -29,7 +34,7 @@ fn the_header_is_what_the_table_says() {
 
 #[test]
 fn compression_is_used_when_it_pays_and_only_then() {
-    let codec = |content: &[u8]| Header::decode(&seal(WorldId(1), content).1).unwrap().codec;
+    let codec = |content: &[u8]| Header::decode(&sealed(WorldId(1), content).1).unwrap().codec;
     assert_eq!(codec(&[0; 255]), Codec::Raw, "short contents stay raw");
     assert_eq!(codec(&[0; 256]), Codec::Lz4);
     assert_eq!(codec(&noise(1, 100_000)), Codec::Raw);
@@ -46,7 +51,7 @@ fn compression_is_used_when_it_pays_and_only_then() {
 fn what_is_sealed_opens() {
     for len in [0, 1, 255, 256, 5_000, 100_000, MAX_BLOB] {
         for content in [noise(len as u64, len), vec![b'x'; len]] {
-            let (hash, stored) = seal(WorldId(1), &content);
+            let (hash, stored) = sealed(WorldId(1), &content);
             assert_eq!(open(&Bytes::from(stored.clone()), &blob(hash, &stored)).unwrap(), content);
         }
     }
@@ -54,7 +59,7 @@ fn what_is_sealed_opens() {
 
 #[test]
 fn each_flaw_has_its_name() {
-    let (hash, stored) = seal(WorldId(1), b"content");
+    let (hash, stored) = sealed(WorldId(1), b"content");
     let right = blob(hash, &stored);
     let refused = |bytes: &[u8], blob: &BlobRef| open(&Bytes::copy_from_slice(bytes), blob).unwrap_err();
     let resealed = |change: &dyn Fn(&mut Vec<u8>)| {
@@ -82,7 +87,7 @@ fn each_flaw_has_its_name() {
 
 #[test]
 fn a_compressed_content_cannot_claim_more_than_the_limit() {
-    let (hash, stored) = seal(WorldId(1), &[7; 1_000]);
+    let (hash, stored) = sealed(WorldId(1), &[7; 1_000]);
     let mut header = Header::decode(&stored).unwrap();
     header.content = u32::MAX;
     let mut bytes = stored.clone();
@@ -97,7 +102,7 @@ fn a_compressed_content_cannot_claim_more_than_the_limit() {
 #[test]
 fn garbage_never_opens() {
     let env = Env::seeded(5);
-    let (hash, stored) = seal(WorldId(1), &[b'a'; 3_000]);
+    let (hash, stored) = sealed(WorldId(1), &[b'a'; 3_000]);
     for _ in 0..5_000 {
         let mut bytes = stored.clone();
         for _ in 0..1 + env.random() % 4 {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The largest object, in bytes (AWS: 5 TiB).
 const MAX_OBJECT: u64 = 5 << 40;
 
-/// Content that arrives in pieces. At most one piece (512 KiB) is in memory. Dropped before it was put: forgotten.
+/// Content that arrives in pieces. At most one piece (1 MiB) is in memory. Dropped before it was put: forgotten.
 pub struct Staged {
     store: Arc<Store>,
     world: Arc<World>,
@@ -167,10 +167,10 @@ impl Staged {
     }
 
     fn cut(&mut self, bytes: &[u8]) -> Result<()> {
-        for piece in self.chunker.push(bytes) {
-            self.keep(&piece)?;
-        }
-        Ok(())
+        let mut chunker = std::mem::take(&mut self.chunker);
+        let done = chunker.push(bytes, |piece| self.keep(piece));
+        self.chunker = chunker;
+        done
     }
 
     /// Stores a piece, unless the former object has it.
