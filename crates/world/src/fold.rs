@@ -168,10 +168,9 @@ impl Store {
         let mut run: Vec<(Ino, u64, Bytes, Extent)> = Vec::new();
         for (key, value) in frozen {
             let next = match value {
-                Some(value) if key.len() == 17 && key[8] == Kind::Extent as u8 => {
+                Some(value) if is_extent(key) && !record::is_placed(value) => {
                     let extent = Extent::decode(value)?;
-                    let small = matches!(extent.piece.locator, Locator::Inline(_)) && extent.len as usize <= RIDE;
-                    small.then(|| (view::number(&key[..8]), view::number(&key[9..]), extent))
+                    (extent.len as usize <= RIDE).then(|| (view::number(&key[..8]), view::number(&key[9..]), extent))
                 }
                 _ => None,
             };
@@ -233,6 +232,10 @@ impl Store {
         plan.edits.insert(first.clone(), Some(Extent::whole(piece).encode()));
         Ok(())
     }
+}
+
+fn is_extent(key: &[u8]) -> bool {
+    key.len() == record::EXTENT_KEY && key[8] == Kind::Extent as u8
 }
 
 /// Returns a joined extent as it was, with its bytes in the joined blob where that holds all of its piece.

@@ -31,11 +31,11 @@ pub use copy::CopyOptions;
 pub use list::{ListRequest, Listed, Listing};
 pub use parts::{PartCopy, PartInfo, PartSaid};
 pub use put::PutOptions;
-pub use read::Object;
+pub use read::{Object, Stretch};
 pub use rename::RenameOptions;
 pub use stage::Staged;
 pub use upload::{UploadInfo, UploadOptions};
 pub use versions::{Deleted, ListedVersion, Marker, Versioned, VersionsListing, VersionsRequest};
 
 pub(crate) use parts::upload_blobs;
-pub(crate) use place::{Attributes, NewObject};
+pub(crate) use place::{Attributes, NewObject, encoded};

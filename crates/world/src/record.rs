@@ -58,6 +58,16 @@ pub(crate) fn key_after(ino: Ino, kind: Kind) -> Bytes {
     key.into()
 }
 
+/// Makes the key of a record without a suffix, of which each inode has one.
+pub(crate) fn single_key(ino: Ino, kind: Kind) -> [u8; 9] {
+    let mut key = [kind as u8; 9];
+    key[..8].copy_from_slice(&ino.0.to_be_bytes());
+    key
+}
+
+/// The length of an extent's key, in bytes.
+pub(crate) const EXTENT_KEY: usize = 17;
+
 /// Makes the key of an extent.
 pub(crate) fn extent_key(ino: Ino, offset: u64) -> Bytes {
     key(ino, Kind::Extent, &offset.to_be_bytes())
@@ -310,6 +320,11 @@ impl Extent {
         r.end()?;
         Ok(Self { piece: Piece { hash, len: whole, locator }, skip, len })
     }
+}
+
+/// Returns whether the value of an extent refers to bytes in segments.
+pub(crate) fn is_placed(extent: &Value) -> bool {
+    extent.locator.first().is_some_and(|kind| *kind != 0)
 }
 
 impl Piece {

@@ -158,6 +158,19 @@ impl<'a> Txn<'a> {
         self.put(record::extent_key(ino, offset), extent.encode());
     }
 
+    /// Sets the extents of a new file, as they are stored. Their keys share one allocation.
+    pub(crate) fn put_extents(&mut self, ino: Ino, extents: Vec<(u64, Value)>) {
+        let mut keys = Vec::new();
+        for (at, _) in &extents {
+            keys.extend_from_slice(&record::extent_key(ino, *at));
+        }
+        let (keys, each) = (Bytes::from(keys), record::EXTENT_KEY);
+        for (i, (_, extent)) in extents.into_iter().enumerate() {
+            self.segments |= record::is_placed(&extent);
+            self.put(keys.slice(i * each..(i + 1) * each), extent);
+        }
+    }
+
     /// Walks all records of an inode; that of the inode itself is the first.
     fn records_of(&self, ino: Ino) -> Records {
         let (start, mut end) = (ino.0.to_be_bytes().to_vec(), ino.0.to_be_bytes().to_vec());

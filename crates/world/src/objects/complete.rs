@@ -3,7 +3,7 @@
 use super::conditions::Conditions;
 use super::find::{find_object, need_key};
 use super::parts::Part;
-use super::place::{Attributes, NewObject};
+use super::place::{Attributes, NewObject, encoded};
 use super::upload::{Piece, UploadInfo, place};
 use crate::entry::Verb;
 use crate::error::{Error, Result};
@@ -61,7 +61,7 @@ impl Session {
             ..Known::default()
         };
         let new = NewObject {
-            extents: joined.extents,
+            extents: encoded(&joined.extents),
             len: joined.len,
             known,
             asked: Attributes::default(),

@@ -6,14 +6,16 @@ use super::place::{Attributes, NewObject};
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::object::{ObjectInfo, ObjectMeta};
+use crate::record::{extent_key, is_placed};
 use crate::session::Session;
 use crate::txn::Txn;
 use crate::versioning::VersionId;
-use crate::view::View;
+use crate::view::{View, offset_of};
 use bytes::Bytes;
 use mw_meta::Durability;
-use mw_model::FileType;
 use mw_model::policy::Action;
+use mw_model::{FileType, Ino};
+use mw_tree::Value;
 
 /// How an object is copied.
 #[derive(Debug, Clone, Default)]
@@ -65,7 +67,7 @@ impl Session {
         self.borrowing(from, |lent| {
             let new = source(&lent.view, from, from_key, options)?;
             self.change_with(permit, Verb::Copy, Durability::Durable, |txn| {
-                lent.require(&new.extents, &mut txn.meta);
+                lent.require(new.extents.iter().any(|(_, extent)| is_placed(extent)), &mut txn.meta);
                 txn.note = from.name.to_string();
                 copied(txn, key, new, options)
             })
@@ -79,7 +81,7 @@ pub(super) fn source(view: &View, from: &Session, key: &[u8], options: &CopyOpti
     options.source.check(Some(&found.info(key)))?;
     let extents = match found.inode.kind {
         FileType::Directory => Vec::new(),
-        _ => view.extents(found.ino, 0, found.inode.size)?,
+        _ => stored(view, found.ino, found.inode.size)?,
     };
     let mut known = found.known;
     let tags = options.replace_tags.clone().unwrap_or_else(|| known.meta.tags.clone());
@@ -90,6 +92,12 @@ pub(super) fn source(view: &View, from: &Session, key: &[u8], options: &CopyOpti
     };
     let len = if found.inode.kind == FileType::Directory { 0 } else { found.inode.size };
     Ok(NewObject { extents, len, known, asked: Attributes::default(), inherited })
+}
+
+/// Returns the extents of a file as they are stored: they say nothing of the file, so another may have them as they are.
+fn stored(view: &View, ino: Ino, size: u64) -> Result<Vec<(u64, Value)>> {
+    let records = view.scan(extent_key(ino, 0), extent_key(ino, size));
+    records.map(|item| item.and_then(|(key, value)| Ok((offset_of(&key)?, value)))).collect()
 }
 
 fn copied(txn: &mut Txn<'_>, key: &[u8], new: NewObject, options: &CopyOptions) -> Result<ObjectInfo> {

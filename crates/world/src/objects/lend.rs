@@ -7,7 +7,6 @@
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::mutate::require_key;
-use crate::record::Extent;
 use crate::session::Session;
 use crate::snapshot::SnapshotRecord;
 use crate::view::View;
@@ -27,9 +26,9 @@ pub(crate) struct Lent {
 const TRIES: usize = 64;
 
 impl Lent {
-    /// Adds what a batch that refers to these extents requires; inline content is copied, not borrowed.
-    pub(crate) fn require(&self, extents: &[(u64, Extent)], batch: &mut Batch) {
-        if extents.iter().any(|(_, extent)| extent.piece.blob().is_some()) {
+    /// Adds what a batch requires that refers to lent extents; inline content is copied, not borrowed.
+    pub(crate) fn require(&self, refers: bool, batch: &mut Batch) {
+        if refers {
             batch.requires.extend(self.requires.iter().cloned());
         }
     }

@@ -197,7 +197,7 @@ impl Session {
         batch.put(place(id, upload, Piece::Part, info.number), info.encode());
         batch.put(place(id, upload, Piece::Content, info.number), encode_content(extents));
         if let Some(lent) = lent {
-            lent.require(extents, &mut batch);
+            lent.require(extents.iter().any(|(_, extent)| extent.piece.blob().is_some()), &mut batch);
         }
         let mut head = self.world.head.lock();
         self.world.need_alive()?;

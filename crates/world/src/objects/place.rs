@@ -9,11 +9,12 @@ use crate::txn::Txn;
 use crate::versioning::Versioning;
 use bytes::Bytes;
 use mw_model::{ErrorKind, FileType, Ino};
+use mw_tree::Value;
 
 /// A file that is about to stand under a key.
 pub(crate) struct NewObject {
-    /// Its bytes; what they leave out is a hole.
-    pub extents: Vec<(u64, Extent)>,
+    /// Its bytes, as values of extents by their offsets; what they leave out is a hole.
+    pub extents: Vec<(u64, Value)>,
     pub len: u64,
     /// `content` is filled in when the object is placed.
     pub known: Known,
@@ -21,6 +22,11 @@ pub(crate) struct NewObject {
     pub asked: Attributes,
     /// Attributes where neither the caller nor a file that is replaced says any.
     pub inherited: Attributes,
+}
+
+/// Returns extents as they are stored.
+pub(crate) fn encoded(extents: &[(u64, Extent)]) -> Vec<(u64, Value)> {
+    extents.iter().map(|(at, extent)| (*at, extent.encode())).collect()
 }
 
 /// Attributes of a new file; what is none is decided by whoever comes next.
@@ -80,11 +86,9 @@ impl Txn<'_> {
         );
         inode.mtime = attributes.mtime.unwrap_or(inode.mtime);
         inode.size = new.len;
-        inode.allocated = new.extents.iter().map(|(_, e)| u64::from(e.len)).sum();
+        inode.allocated = new.extents.iter().map(|(_, extent)| extent.weight).sum();
         let ino = self.fresh()?;
-        for (at, extent) in &new.extents {
-            self.put_extent(ino, *at, extent);
-        }
+        self.put_extents(ino, new.extents);
         let unversioned = self.world.versions().versioning == Versioning::Suspended;
         let known = Known { content: inode.content, unversioned, ..new.known };
         self.put_inode(ino, &inode);

@@ -2,7 +2,7 @@
 
 use super::conditions::Conditions;
 use super::find::need_key;
-use super::place::{Attributes, NewObject};
+use super::place::{Attributes, NewObject, encoded};
 use super::stage::Staged;
 use crate::entry::Verb;
 use crate::error::Result;
@@ -59,8 +59,8 @@ impl Session {
         let asked = Attributes { mode: options.mode, uid: options.uid, gid: options.gid, mtime: options.mtime };
         self.change_with(permit, Verb::Put, Durability::Durable, |txn| {
             whole.settle(txn)?;
-            let new =
-                NewObject { extents: whole.extents, len: whole.len, known, asked, inherited: Attributes::default() };
+            let extents = encoded(&whole.extents);
+            let new = NewObject { extents, len: whole.len, known, asked, inherited: Attributes::default() };
             options.conditions.hold(&txn.view, key)?;
             txn.path = Some(Bytes::copy_from_slice(key));
             Ok(txn.place(key, new)?.info(key))

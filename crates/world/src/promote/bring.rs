@@ -16,7 +16,7 @@ use crate::listener::Changed;
 use crate::merge::{Combine, Conflict, Decide, Policy, Sides, Watch, merge};
 use crate::mutate::require_key;
 use crate::object::Known;
-use crate::objects::{Attributes, NewObject};
+use crate::objects::{Attributes, NewObject, encoded};
 use crate::principal::Principal;
 use crate::record::Extent;
 use crate::state::State;
@@ -292,7 +292,7 @@ impl Bring<'_> {
                 self.store.content.extents(self.target().owner, 0, bytes)?
             };
             let new = NewObject {
-                extents,
+                extents: encoded(&extents),
                 len: bytes.len() as u64,
                 known: Known::default(),
                 asked: Attributes::default(),
