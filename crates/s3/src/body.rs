@@ -1,7 +1,7 @@
 //! Content in and out, with bounded memory and back-pressure.
 //!
-//! Coming in, at most two pieces of [`PIECE`] are in memory: one on its way into the store while the next arrives. Going out, two of
-//! [`AHEAD`] are: one on its way to the client while the next is read. Nothing that ends early becomes an object: content is handed
+//! Coming in, at most two pieces are in memory, each as long as the content's share allows (see `share`): one on its way into the store
+//! while the next arrives. Going out, two of [`AHEAD`] are: one on its way to the client while the next is read. Nothing that ends early becomes an object: content is handed
 //! to a verb only after the last byte was seen, the length agreed and every digest matched.
 
 use crate::auth::Asked;
@@ -9,20 +9,24 @@ use crate::chunks::{Fault, Faults};
 use crate::digest::{Claims, Digested, Digests};
 use crate::errors::{About, custom, error, internal, of};
 use crate::pool::Pool;
+use crate::verbs::Verbs;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use hyper::header::EXPECT;
-use mw_world::{ChecksumAlgorithm, Object, Staged};
+use mw_world::{ChecksumAlgorithm, Object, Staged, Stretch};
 use s3s::dto::StreamingBlob;
 use s3s::{Body, S3Error, S3ErrorCode, S3Result, StdError, TrailingHeaders};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// How much content is handed to the store at once.
+/// How much of an object is read at once by those who hand it on themselves.
 pub(crate) const PIECE: usize = 1 << 20;
 
-/// How much content is read for a client at once.
-const AHEAD: usize = 512 << 10;
+/// What arrives in shorter runs than this is gathered, in bytes: each run holds the whole buffer that it was received into.
+const RUN: usize = 64 << 10;
+
+/// How much content is read for a client at once, if no piece of it is longer.
+const AHEAD: u64 = 512 << 10;
 
 /// Content up to this length is received before anything is done with it, and then all is done in one go.
 const SMALL: u64 = 64 << 10;
@@ -116,7 +120,7 @@ pub(crate) struct Received {
 /// # Errors
 /// `IncompleteBody`, `BadDigest` and the like; the content is then forgotten.
 pub(crate) async fn receive(
-    pool: &Pool,
+    verbs: &Verbs,
     staged: Staged,
     content: Option<StreamingBlob>,
     asked: &Asked,
@@ -124,7 +128,7 @@ pub(crate) async fn receive(
     otherwise: &[ChecksumAlgorithm],
 ) -> S3Result<Received> {
     let length = Length::Exactly(length(asked)?);
-    take(pool, staged, content_of(content), length, asked, always, otherwise).await
+    take(verbs, staged, content_of(content), length, asked, always, otherwise).await
 }
 
 fn content_of(content: Option<StreamingBlob>) -> StreamingBlob {
@@ -243,12 +247,13 @@ impl<'a, S: Stream<Item = Result<Bytes, StdError>> + Unpin> Incoming<'a, S> {
         Self { content, length, size: 0, faults: &asked.faults }
     }
 
-    /// Returns what has arrived: about [`PIECE`], or the last of it and `true`.
-    async fn next(&mut self) -> S3Result<(Vec<Bytes>, bool)> {
-        let (mut pieces, mut waiting) = (Vec::new(), 0);
-        while waiting < PIECE {
+    /// Returns what has arrived: about `most` bytes, or the last of it and `true`.
+    async fn next(&mut self, most: usize) -> S3Result<(Vec<Bytes>, bool)> {
+        let (mut pieces, mut gathered, mut waiting) = (Vec::new(), BytesMut::new(), 0);
+        while waiting < most {
             let Some(piece) = self.content.next().await else {
                 self.length.check(self.size)?;
+                pieces.extend((!gathered.is_empty()).then(|| gathered.freeze()));
                 return Ok((pieces, true));
             };
             let piece = piece.map_err(|e| faulty(&e, self.faults))?;
@@ -257,8 +262,14 @@ impl<'a, S: Stream<Item = Result<Bytes, StdError>> + Unpin> Incoming<'a, S> {
             if self.size > self.length.most() {
                 return Err(self.length.over());
             }
+            if piece.len() < RUN {
+                gathered.extend_from_slice(&piece);
+                continue;
+            }
+            pieces.extend((!gathered.is_empty()).then(|| gathered.split().freeze()));
             pieces.push(piece);
         }
+        pieces.extend((!gathered.is_empty()).then(|| gathered.freeze()));
         Ok((pieces, false))
     }
 
@@ -266,7 +277,7 @@ impl<'a, S: Stream<Item = Result<Bytes, StdError>> + Unpin> Incoming<'a, S> {
     async fn all(&mut self) -> S3Result<Vec<Bytes>> {
         let mut all = Vec::new();
         loop {
-            let (pieces, last) = self.next().await?;
+            let (pieces, last) = self.next(SMALL as usize).await?;
             all.extend(pieces);
             if last {
                 return Ok(all);
@@ -280,7 +291,7 @@ impl<'a, S: Stream<Item = Result<Bytes, StdError>> + Unpin> Incoming<'a, S> {
 /// # Errors
 /// Those of [`receive`]; `EntityTooLarge`, `EntityTooSmall`.
 pub(crate) async fn take(
-    pool: &Pool,
+    verbs: &Verbs,
     staged: Staged,
     content: impl Stream<Item = Result<Bytes, StdError>> + Unpin,
     length: Length,
@@ -291,8 +302,9 @@ pub(crate) async fn take(
     let (claims, algorithms) = claims(asked, always, otherwise)?;
     let mut arriving = Arriving { digests: Lane::new(Digests::new(&algorithms)), staged: Lane::new(staged) };
     let mut incoming = Incoming::new(content, length, asked);
+    let (pool, share) = (&verbs.pool, verbs.shares.join());
     let pieces = loop {
-        match incoming.next().await? {
+        match incoming.next(share.piece()).await? {
             (pieces, false) => arriving = arriving.push(pool, pieces).await?,
             (pieces, true) => break pieces,
         }
@@ -385,10 +397,16 @@ pub(crate) fn faulty(cause: &StdError, faults: &Faults) -> S3Error {
 pub(crate) struct Outgoing {
     /// The object.
     pub(crate) object: Arc<Object>,
-    offset: u64,
     length: u64,
-    /// All of what is asked for, when it is little.
-    small: Option<Vec<Bytes>>,
+    first: First,
+}
+
+/// What is at hand when an answer begins.
+enum First {
+    /// All of it, when it is little.
+    All(Vec<Bytes>),
+    /// Where to read, as far as that was looked up, and where the content that is asked for ends.
+    Planned(Vec<Stretch>, u64),
 }
 
 impl Outgoing {
@@ -397,24 +415,53 @@ impl Outgoing {
     /// # Errors
     /// Those of the engine, when the content is small and read at once.
     pub(crate) fn new(object: Object, offset: u64, length: u64) -> S3Result<Self> {
-        let small = if length <= AHEAD as u64 { Some(runs(&object, offset, length)?) } else { None };
-        Ok(Self { object: Arc::new(object), offset, length, small })
+        let first = if length <= AHEAD {
+            let runs = object.read_runs(offset, length as usize).map_err(|e| of(&e, About::Key))?;
+            First::All(complete(runs, length)?)
+        } else {
+            let end = offset + length;
+            First::Planned(planned(&object, offset, end)?, end)
+        };
+        Ok(Self { object: Arc::new(object), length, first })
     }
 
     /// Makes the body of an answer. An error on the way breaks the connection, so that no client takes a part for the whole.
     pub(crate) fn send(self, pool: &Pool) -> StreamingBlob {
-        let Self { object, offset, length, small } = self;
-        if let Some(mut runs) = small {
-            let whole = if runs.len() < 2 { runs.pop().unwrap_or_default() } else { runs.concat().into() };
-            return StreamingBlob::from(Body::from(whole));
-        }
+        let Self { object, length, first } = self;
+        let (first, end) = match first {
+            First::Planned(first, end) => (first, end),
+            First::All(mut runs) => {
+                let whole = if runs.len() < 2 { runs.pop().unwrap_or_default() } else { runs.concat().into() };
+                return StreamingBlob::from(Body::from(whole));
+            }
+        };
+        let (plan_pool, plan_object) = (pool.clone(), Arc::clone(&object));
+        let more = move |at: Option<u64>| {
+            let (pool, object) = (plan_pool.clone(), Arc::clone(&plan_object));
+            async move {
+                let Some(at) = at.filter(|at| *at < end) else { return Ok(None) };
+                let stretches = pool.run(move || planned(&object, at, end)).await?;
+                let next = stretches.last().map(|last| last.range.end);
+                Ok::<_, S3Error>(Some((stretches, next)))
+            }
+        };
+        let next = first.last().map(|last| last.range.end);
         let pool = pool.clone();
-        let pieces = stream::iter((0..length).step_by(AHEAD))
-            .map(move |at| {
+        let pieces = stream::once(async { Ok(first) })
+            .chain(stream::try_unfold(next, more))
+            .map_ok(|stretches| stream::iter(stretches.into_iter().map(Ok)))
+            .try_flatten()
+            .map(move |stretch: S3Result<Stretch>| {
                 let (pool, object) = (pool.clone(), Arc::clone(&object));
-                let size = (length - at).min(AHEAD as u64);
                 // A task of its own, so that the next is read while this one is sent.
-                tokio::spawn(async move { pool.run(move || runs(&object, offset + at, size)).await })
+                tokio::spawn(async move {
+                    let stretch = stretch?;
+                    let read = move || {
+                        let runs = object.read_stretch(&stretch, length).map_err(|e| of(&e, About::Key))?;
+                        complete(runs, stretch.range.end - stretch.range.start)
+                    };
+                    pool.run(read).await
+                })
             })
             .buffered(2)
             .map(|read| read.map_err(std::io::Error::other)?.map_err(std::io::Error::other))
@@ -424,11 +471,20 @@ impl Outgoing {
     }
 }
 
-/// Reads a range of an object, as the runs of bytes that the store has it in.
-fn runs(object: &Object, offset: u64, length: u64) -> S3Result<Vec<Bytes>> {
-    let runs = object.read_runs(offset, length as usize).map_err(|e| of(&e, About::Key))?;
+/// Says where to read an object from `at`, up to `end` or some way there.
+fn planned(object: &Object, at: u64, end: u64) -> S3Result<Vec<Stretch>> {
+    let stretches = object.stretches(at..end, AHEAD).map_err(|e| of(&e, About::Key))?;
+    if stretches.is_empty() { Err(short()) } else { Ok(stretches) }
+}
+
+/// Returns runs of bytes that are together as long as was said.
+fn complete(runs: Vec<Bytes>, length: u64) -> S3Result<Vec<Bytes>> {
     let read = runs.iter().map(|run| run.len() as u64).sum::<u64>();
-    if read == length { Ok(runs) } else { Err(internal(&"an object is shorter than it says")) }
+    if read == length { Ok(runs) } else { Err(short()) }
+}
+
+fn short() -> S3Error {
+    internal(&"an object is shorter than it says")
 }
 
 /// Reads a piece of an object.
@@ -438,7 +494,7 @@ fn runs(object: &Object, offset: u64, length: u64) -> S3Result<Vec<Bytes>> {
 pub(crate) async fn read(pool: &Pool, object: Arc<Object>, offset: u64, length: u64) -> S3Result<Bytes> {
     pool.run(move || {
         let data = object.read(offset, length as usize).map_err(|e| of(&e, About::Key))?;
-        if data.len() as u64 == length { Ok(data) } else { Err(internal(&"an object is shorter than it says")) }
+        if data.len() as u64 == length { Ok(data) } else { Err(short()) }
     })
     .await
 }

@@ -10,6 +10,7 @@ use crate::host::{Suffix, is_virtual};
 use crate::iam::{self, Call, Dialect};
 use crate::names::{is_sound, repaired};
 use crate::pool::Pool;
+use crate::share::Shares;
 use crate::verbs::Verbs;
 use crate::verified::Verified;
 use hyper::body::Body as _;
@@ -37,11 +38,13 @@ pub struct S3Options {
     pub encrypted_url: Option<String>,
     /// How many calls of the engine run at once.
     pub workers: usize,
+    /// How many bytes of content on their way in are in memory at once, about.
+    pub arriving: usize,
 }
 
 impl Default for S3Options {
     fn default() -> Self {
-        Self { host_suffix: None, public_url: None, encrypted_url: None, workers: 64 }
+        Self { host_suffix: None, public_url: None, encrypted_url: None, workers: 64, arriving: 32 << 20 }
     }
 }
 
@@ -71,8 +74,9 @@ pub fn service(store: Arc<Store>, options: S3Options) -> S3Door {
         }
         builder
     };
-    let S3Options { public_url, encrypted_url, .. } = options;
-    let verbs = Verbs { store: Arc::clone(&store), pool, public_url, encrypted_url };
+    let S3Options { public_url, encrypted_url, arriving, .. } = options;
+    let shares = Shares::new(arriving);
+    let verbs = Verbs { store: Arc::clone(&store), pool, shares, public_url, encrypted_url };
     let router = build(S3ServiceBuilder::new(verbs.clone())).build();
     let mut verifier = build(S3ServiceBuilder::new(Nothing));
     verifier.set_auth(Secrets { store: Arc::clone(&store) });

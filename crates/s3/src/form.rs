@@ -122,7 +122,7 @@ pub(crate) async fn post(
     let (least, most) = policy.lengths();
     let always = [ChecksumAlgorithm::Crc64Nvme];
     let Received { staged, digested } =
-        take(&verbs.pool, staged, file, Length::Within(least, most), &asked, None, &always).await?;
+        take(verbs, staged, file, Length::Within(least, most), &asked, None, &always).await?;
     let options = PutOptions { meta, etag: digested.etag(), checksums: digested.checksums, ..PutOptions::default() };
     let put = verbs.pool.run(move || put(&session, &key, staged, &options)).await?;
     let (info, version) = put;

@@ -4,13 +4,14 @@
 //! token is the place at which the engine goes on, opaque to the client.
 
 use crate::auth::Asked;
+use crate::contents::Contents;
 use crate::errors::{About, error, of};
-use crate::meta::{algorithm, etag, stamp, sum_type};
+use crate::meta::{algorithm, stamp, sum_type};
 use crate::names::{key_of, percent, text_of, xml_of};
 use crate::owner::{initiator, owner};
 use crate::verbs::Verbs;
 use bytes::Bytes;
-use mw_world::{ListRequest, Listed, Listing, ObjectInfo, Session, UploadInfo};
+use mw_world::{ListRequest, Listed, Listing, Session, UploadInfo};
 use s3s::dto::*;
 use s3s::{S3ErrorCode, S3Response, S3Result};
 use std::sync::Arc;
@@ -61,42 +62,37 @@ pub(crate) fn bytes(text: Option<&String>) -> S3Result<Bytes> {
     text.map_or_else(|| Ok(Bytes::new()), |t| key_of(t))
 }
 
+/// A page, its objects written.
+struct Page {
+    contents: Contents,
+    prefixes: Vec<CommonPrefix>,
+    count: usize,
+    next: Option<Bytes>,
+}
+
 /// Asks the engine for one page. A page of nothing is not truncated: a client would go on for ever.
-fn page(session: &Session, prefix: Bytes, delimiter: Bytes, after: Bytes, limit: usize) -> S3Result<Listing> {
-    if limit == 0 {
-        return Ok(Listing { items: Vec::new(), next: None });
-    }
-    let delimiter = (!delimiter.is_empty()).then_some(delimiter);
-    session.list(&ListRequest { prefix, delimiter, after, limit }).map_err(|e| of(&e, About::World))
+fn page(session: &Session, request: ListRequest, written: Written, owned: bool) -> S3Result<Page> {
+    let listing = match request.limit {
+        0 => Listing::default(),
+        _ => session.list(&request).map_err(|e| of(&e, About::World))?,
+    };
+    let prefixes = listing.items.iter().filter_map(|item| match item {
+        Listed::Prefix(prefix) => Some(CommonPrefix { prefix: Some(written.write(prefix)) }),
+        Listed::Object(_) => None,
+    });
+    Ok(Page {
+        contents: Contents::of(&listing.items, written, owned)?,
+        prefixes: prefixes.collect(),
+        count: listing.items.len(),
+        next: listing.next,
+    })
 }
 
-/// The contents and the rolled-up prefixes of a page.
-fn split(items: Vec<Listed>, written: Written, owned: bool) -> (Vec<Object>, Vec<CommonPrefix>) {
-    let (mut objects, mut prefixes) = (Vec::new(), Vec::new());
-    for item in items {
-        match item {
-            Listed::Object(info) => objects.push(object(&info, written, owned)),
-            Listed::Prefix(prefix) => prefixes.push(CommonPrefix { prefix: Some(written.write(&prefix)) }),
-        }
-    }
-    (objects, prefixes)
-}
-
-fn object(info: &ObjectInfo, written: Written, owned: bool) -> Object {
-    let algorithms: Vec<_> = info.checksums.iter().map(|c| algorithm(c.algorithm)).collect();
-    Object {
-        key: Some(written.write(&info.key)),
-        e_tag: Some(etag(&info.etag)),
-        last_modified: Some(stamp(info.modified)),
-        size: Some(info.size as i64),
-        owner: owned.then(owner),
-        storage_class: Some(ObjectStorageClass::from(
-            info.meta.storage_class.clone().unwrap_or_else(|| ObjectStorageClass::STANDARD.to_owned()),
-        )),
-        checksum_type: info.checksums.first().map(|c| sum_type(c.composite)),
-        checksum_algorithm: (!algorithms.is_empty()).then_some(algorithms),
-        ..Object::default()
-    }
+/// Makes an answer that the objects of the page belong into.
+fn answer<T>(output: T, contents: Contents) -> S3Response<T> {
+    let mut answer = S3Response::new(output);
+    answer.extensions.insert(contents);
+    answer
 }
 
 /// Lists by the first version of the API: a page goes on after a key.
@@ -119,14 +115,14 @@ pub(crate) async fn list_objects(
         encoding_type: input.encoding_type,
         ..ListObjectsOutput::default()
     };
-    let listing = verbs.within(&asked, &input.bucket, move |s| page(&s, prefix, delimiter, marker, limit)).await?;
-    output.is_truncated = Some(listing.next.is_some());
+    let request = ListRequest { prefix, delimiter: rolled.then_some(delimiter), after: marker, limit };
+    let page = verbs.within(&asked, &input.bucket, move |s| page(&s, request, written, true)).await?;
+    output.is_truncated = Some(page.next.is_some());
     // Without a delimiter a client goes on after the last key, as AWS has it.
-    output.next_marker = listing.next.filter(|_| rolled).map(|next| written.write(&next));
-    let (contents, prefixes) = split(listing.items, written, true);
-    output.contents = Some(contents);
-    output.common_prefixes = Some(prefixes);
-    Ok(S3Response::new(output))
+    output.next_marker = page.next.filter(|_| rolled).map(|next| written.write(&next));
+    output.contents = Some(page.contents.place());
+    output.common_prefixes = Some(page.prefixes);
+    Ok(answer(output, page.contents))
 }
 
 /// Lists by the second version of the API: a page goes on at a token.
@@ -143,24 +139,25 @@ pub(crate) async fn list_objects_v2(
         Some(token) => after(token)?,
         None => start.clone(),
     };
+    let (rolled, owned) = (!delimiter.is_empty(), input.fetch_owner == Some(true));
     let mut output = ListObjectsV2Output {
         name: Some(input.bucket.clone()),
         prefix: Some(written.write(&prefix)),
         max_keys: Some(limit as i32),
         continuation_token: input.continuation_token,
-        delimiter: (!delimiter.is_empty()).then(|| written.write(&delimiter)),
+        delimiter: rolled.then(|| written.write(&delimiter)),
         encoding_type: input.encoding_type,
         start_after: input.start_after.map(|_| written.write(&start)),
         ..ListObjectsV2Output::default()
     };
-    let listing = verbs.within(&asked, &input.bucket, move |s| page(&s, prefix, delimiter, after, limit)).await?;
-    output.key_count = Some(listing.items.len() as i32);
-    output.is_truncated = Some(listing.next.is_some());
-    output.next_continuation_token = listing.next.map(|next| token(&next));
-    let (contents, prefixes) = split(listing.items, written, input.fetch_owner == Some(true));
-    output.contents = Some(contents);
-    output.common_prefixes = Some(prefixes);
-    Ok(S3Response::new(output))
+    let request = ListRequest { prefix, delimiter: rolled.then_some(delimiter), after, limit };
+    let page = verbs.within(&asked, &input.bucket, move |s| page(&s, request, written, owned)).await?;
+    output.key_count = Some(page.count as i32);
+    output.is_truncated = Some(page.next.is_some());
+    output.next_continuation_token = page.next.map(|next| token(&next));
+    output.contents = Some(page.contents.place());
+    output.common_prefixes = Some(page.prefixes);
+    Ok(answer(output, page.contents))
 }
 
 fn token(next: &[u8]) -> String {

@@ -125,7 +125,7 @@ pub(crate) async fn upload_part(
         ));
     }
     let always = upload.options.algorithm.unwrap_or(DEFAULT);
-    let Received { staged, digested } = receive(&verbs.pool, staged, input.body, &asked, Some(always), &[]).await?;
+    let Received { staged, digested } = receive(verbs, staged, input.body, &asked, Some(always), &[]).await?;
     let tag = digested.etag();
     // The client is told what it sent or what the upload declared, not what is computed for later.
     let told: Vec<Sum> = digested

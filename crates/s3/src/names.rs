@@ -56,10 +56,10 @@ pub(crate) fn xml_of(key: &[u8]) -> String {
 
 /// Whether finished XML is certainly well-formed: nearly always, and seen at a glance, while [`repaired`] goes through every character.
 pub(crate) fn is_sound(xml: &[u8]) -> bool {
-    // Among the characters of several bytes, those that XML cannot carry start with 0xEF. Counted, not looked for, so that the whole is
-    // one pass without a branch.
-    let suspect = |b: &u8| *b == 0xEF || (*b < 0x20 && *b != b'\t' && *b != b'\n');
-    xml.iter().filter(|b| suspect(b)).count() == 0
+    // Among the characters of several bytes, those that XML cannot carry start with 0xEF. Joined, not looked for, so that many bytes are
+    // looked at at once and without a branch.
+    let suspect = |b: u8| (b == 0xEF) | ((b < 0x20) & (b != b'\t') & (b != b'\n'));
+    xml.chunks(4096).all(|part| part.iter().fold(0, |found, b| found | u8::from(suspect(*b))) == 0)
 }
 
 /// Makes finished XML well-formed: a carriage return becomes a reference, or it would be read back as a line feed (XML 1.0, 2.11), and

@@ -58,7 +58,7 @@ async fn large(verbs: &Verbs, asked: &Arc<Asked>, key: Bytes, input: PutObjectIn
     let (session, staged) = verbs.within(asked, &input.bucket, ready).await?;
     let meta = of_request(asked, input.metadata)?;
     expected(asked)?;
-    let received = receive(&verbs.pool, staged, input.body, asked, None, &USUAL).await?;
+    let received = receive(verbs, staged, input.body, asked, None, &USUAL).await?;
     let caller = Arc::clone(asked);
     verbs.pool.run(move || place(&session, &key, received, &caller, meta)).await
 }

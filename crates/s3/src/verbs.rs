@@ -3,6 +3,7 @@
 use crate::auth::Asked;
 use crate::errors::{About, error, of};
 use crate::pool::Pool;
+use crate::share::Shares;
 use mw_model::Version;
 use mw_world::{At, Session, Store};
 use s3s::{S3ErrorCode, S3Result};
@@ -13,6 +14,7 @@ use std::sync::Arc;
 pub(crate) struct Verbs {
     pub(crate) store: Arc<Store>,
     pub(crate) pool: Pool,
+    pub(crate) shares: Shares,
     pub(crate) public_url: Option<String>,
     pub(crate) encrypted_url: Option<String>,
 }

@@ -8,6 +8,7 @@ use crate::body::{faulty, whole};
 use crate::bucket;
 use crate::chunks::Faults;
 use crate::conditions;
+use crate::contents::Contents;
 use crate::dialect::Manner;
 use crate::digest::{Claims, digest};
 use crate::errors::{denied, error, internal};
@@ -146,6 +147,10 @@ impl S3Route for Verified {
         if attributes && parts.status.is_success() {
             parts.headers.remove(CONTENT_LENGTH);
             body = get::with_bare_etag(body);
+        }
+        if let Some(contents) = parts.extensions.remove::<Contents>() {
+            parts.headers.remove(CONTENT_LENGTH);
+            body = contents.fill(body);
         }
         Ok(S3Response {
             output: body,

@@ -6,7 +6,6 @@ use crate::node::Node;
 use crate::root::Root;
 use crate::store::Store;
 use crate::value::Value;
-use bytes::Bytes;
 
 pub(crate) fn get(store: &Store, root: &Root, key: &[u8]) -> Result<Option<Value>> {
     let Some(top) = root.top() else { return Ok(None) };
@@ -24,8 +23,8 @@ pub(crate) fn get(store: &Store, root: &Root, key: &[u8]) -> Result<Option<Value
     }
 }
 
-pub(crate) fn get_many(store: &Store, root: &Root, keys: &[Bytes]) -> Result<Vec<Option<Value>>> {
-    if !keys.is_sorted() {
+pub(crate) fn get_many(store: &Store, root: &Root, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Value>>> {
+    if !keys.is_sorted_by(|a, b| a.as_ref() <= b.as_ref()) {
         return Err(Error::Unsorted);
     }
     let mut found = vec![None; keys.len()];
@@ -36,14 +35,15 @@ pub(crate) fn get_many(store: &Store, root: &Root, keys: &[Bytes]) -> Result<Vec
 }
 
 /// Looks up `keys` beneath `node`, entering each child once.
-fn gather(store: &Store, node: &Node, mut keys: &[Bytes], mut found: &mut [Option<Value>]) -> Result<()> {
-    while let Some(key) = keys.first() {
-        let place = node.search(key);
+fn gather<K: AsRef<[u8]>>(store: &Store, node: &Node, mut keys: &[K], mut found: &mut [Option<Value>]) -> Result<()> {
+    let mut from = 0;
+    while let Some(key) = keys.first().map(AsRef::as_ref) {
+        let place = node.search_from(from, key);
         let at = place.unwrap_or_else(|place| place);
         if at == node.len() {
             return Ok(());
         }
-        let here = if node.level() == 0 { 1 } else { keys.partition_point(|key| &key[..] <= node.key(at)) };
+        let here = if node.level() == 0 { 1 } else { keys.partition_point(|key| key.as_ref() <= node.key(at)) };
         let (those, others) = found.split_at_mut(here);
         if node.level() > 0 {
             let child = store.node(&node.child(at)?.blob, node.level() - 1)?;
@@ -52,6 +52,7 @@ fn gather(store: &Store, node: &Node, mut keys: &[Bytes], mut found: &mut [Optio
             those[0] = Some(store.value(node, &node.record(at)?)?);
         }
         (keys, found) = (&keys[here..], others);
+        from = at;
     }
     Ok(())
 }

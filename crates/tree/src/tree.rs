@@ -39,7 +39,7 @@ impl Tree {
     ///
     /// # Errors
     /// `Invalid` when the keys are not sorted; those of [`Tree::get`].
-    pub fn get_many(&self, root: &Root, keys: &[Bytes]) -> Result<Vec<Option<Value>>> {
+    pub fn get_many(&self, root: &Root, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Value>>> {
         get::get_many(&self.store, root, keys)
     }
 

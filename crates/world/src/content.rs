@@ -114,15 +114,23 @@ impl Content {
         Ok(bytes)
     }
 
-    /// Returns `start..end` of a file as runs of bytes, in order and none of them copied; holes are zeros.
-    pub(crate) fn runs(&self, extents: &[(u64, Extent)], start: u64, end: u64) -> Result<Vec<Bytes>> {
+    /// Returns whether pieces of so much content, read in one go, are kept: of more than that nothing would be left for others, and
+    /// its beginning would be gone before its end was read.
+    pub(crate) fn keeps(&self, len: u64) -> bool {
+        len <= self.cache.lock().budget as u64 / 2
+    }
+
+    /// Returns `start..end` of a file as runs of bytes, in order and none of them copied; holes are zeros. What is read is kept for
+    /// others, or, but for parts of pieces, not.
+    pub(crate) fn runs(&self, extents: &[(u64, Extent)], start: u64, end: u64, keep: bool) -> Result<Vec<Bytes>> {
         let mut runs = Vec::with_capacity(extents.len());
         let mut at = start;
         for (from, extent) in extents {
             let (run, to) = ((*from).max(at), (from + u64::from(extent.len)).min(end));
             if run < to {
                 zeros(&mut runs, run - at);
-                runs.push(self.read(&extent.part((run - from) as u32, (to - run) as u32))?);
+                let part = extent.part((run - from) as u32, (to - run) as u32);
+                runs.push(if keep { self.read(&part)? } else { self.read_once(&part)? });
                 at = to;
             }
         }
@@ -165,14 +173,21 @@ impl Content {
         Ok(out.share())
     }
 
+    /// Returns the bytes of an extent, and does not keep them when they are a whole piece.
+    fn read_once(&self, extent: &Extent) -> Result<Bytes> {
+        match whole(extent) {
+            Some(blob) if !self.cache.lock().blobs.contains_key(&blob) => {
+                let mut out = self.buffers.lend(extent.len as usize);
+                self.segments.read_into(&blob, &mut out)?;
+                Ok(out.share())
+            }
+            _ => self.read(extent),
+        }
+    }
+
     /// Fills `out` with the bytes of an extent.
     fn fill(&self, extent: &Extent, out: &mut [u8], keep: bool) -> Result<()> {
-        if !keep
-            && extent.skip == 0
-            && extent.len == extent.piece.len
-            && let Locator::Blob(addr) = &extent.piece.locator
-        {
-            let blob = BlobRef { addr: *addr, hash: extent.piece.hash };
+        if let Some(blob) = whole(extent).filter(|_| !keep) {
             let cached = self.cache.lock().blobs.get(&blob).cloned();
             match cached {
                 Some(bytes) if bytes.len() == out.len() => out.copy_from_slice(&bytes),
@@ -182,6 +197,16 @@ impl Content {
         }
         out.copy_from_slice(&self.read(extent)?);
         Ok(())
+    }
+}
+
+/// Returns the blob of an extent that is all of a piece with a blob of its own.
+fn whole(extent: &Extent) -> Option<BlobRef> {
+    match &extent.piece.locator {
+        Locator::Blob(addr) if extent.skip == 0 && extent.len == extent.piece.len => {
+            Some(BlobRef { addr: *addr, hash: extent.piece.hash })
+        }
+        _ => None,
     }
 }
 

@@ -87,7 +87,7 @@ pub use merge::{Combine, Conflict, ConflictKind, Policy, Side};
 pub use object::{Checksum, ChecksumAlgorithm, ObjectInfo, ObjectMeta, PartSums};
 pub use objects::{
     Conditions, CopyOptions, Deleted, ListRequest, Listed, ListedVersion, Listing, Marker, Object, PartCopy, PartInfo,
-    PartSaid, PutOptions, RenameOptions, Staged, UploadInfo, UploadOptions, Versioned, VersionsListing,
+    PartSaid, PutOptions, RenameOptions, Staged, Stretch, UploadInfo, UploadOptions, Versioned, VersionsListing,
     VersionsRequest,
 };
 pub use policy_record::PolicyInfo;

@@ -51,6 +51,12 @@ impl View {
         self.layers().find_map(|layer| layer.get(key))
     }
 
+    /// Returns whether the changed records say anything of a key from `first` to `last`.
+    pub(crate) fn changes_between(&self, first: &[u8], last: &[u8]) -> bool {
+        let range = (Bound::Included(first), Bound::Included(last));
+        first <= last && self.layers().any(|layer| layer.range::<_, [u8]>(range).next().is_some())
+    }
+
     /// Makes the view's own changes a part of its overlay.
     pub(crate) fn take_in(&mut self) {
         for (key, value) in std::mem::take(&mut self.own) {
@@ -283,6 +289,9 @@ impl Iterator for Records {
     type Item = Result<(Bytes, Value)>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if self.layers.is_empty() {
+            return self.tree.as_mut()?.next().map(|item| item.map_err(Error::from));
+        }
         loop {
             let mut least: Option<Bytes> = None;
             for layer in &mut self.layers {

@@ -28,6 +28,8 @@ const HEAD: Duration = Duration::from_secs(30);
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a client may take to receive what is ready for it.
 const STALL: Duration = Duration::from_secs(120);
+/// The most that is received at once, and the longest head of a request, in bytes.
+const BUFFER: usize = 256 << 10;
 /// How much of what a client still sends is read and forgotten after its request was refused, and for how long: a socket that is closed
 /// over unread bytes resets, and the client loses the answer that says why.
 const LINGER: u64 = 64 << 20;
@@ -176,7 +178,7 @@ async fn serve(
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .max_buf_size(1 << 20)
+        .max_buf_size(BUFFER)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let outcome = tokio::select! {

@@ -41,7 +41,9 @@ pub fn wire(setup: &Setup, near: SocketAddr, encrypted: Option<String>, env: &En
     upgrade::upgrade(&setup.dir, env, &sealing)?;
     let meta = mw_meta::Embedded::open(disk("meta")?, env.clone()).map_err(|e| cannot_open("meta", &e))?;
     let segments = mw_segments::Local::open(disk("segments")?, env.clone()).map_err(|e| cannot_open("segments", &e))?;
-    let store = Store::open(meta, segments, env.clone(), options(sealing))?;
+    let options = options(sealing);
+    let arriving = options.memory / 32;
+    let store = Store::open(meta, segments, env.clone(), options)?;
     dir::write_key(&setup.dir, &store.root_key()?, env)?;
     store.keep_root_key(dir::key_file(&setup.dir, env));
 
@@ -59,6 +61,7 @@ pub fn wire(setup: &Setup, near: SocketAddr, encrypted: Option<String>, env: &En
                 host_suffix: setup.host_suffix.clone(),
                 public_url: setup.public_url.clone(),
                 encrypted_url: encrypted.clone(),
+                arriving,
                 ..S3Options::default()
             },
         ),

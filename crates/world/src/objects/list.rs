@@ -5,8 +5,8 @@
 
 use super::walk::{Step, Walk, holds_key, past};
 use crate::error::{Error, Result};
+use crate::object::Known;
 use crate::object::ObjectInfo;
-use crate::object::{Known, known};
 use crate::record::{self, Inode, Kind};
 use crate::session::Session;
 use crate::view::View;
@@ -14,7 +14,6 @@ use bytes::Bytes;
 use mw_model::Ino;
 use mw_model::policy::Action;
 use mw_tree::Value;
-use std::collections::BTreeMap;
 
 /// What to list.
 #[derive(Debug, Clone, Default)]
@@ -147,27 +146,30 @@ pub(crate) fn rolled_up(key: &Bytes, skip: usize, delimiter: &[u8]) -> Option<By
 
 /// Looks up what the items are, all inodes at once.
 fn described(view: &View, items: Vec<Item>) -> Result<Vec<Listed>> {
-    let mut keys: Vec<Bytes> = items
+    let mut inos: Vec<Ino> = items
         .iter()
         .filter_map(|item| match item {
-            Item::Object { ino, .. } => Some([record::key(*ino, Kind::Inode, &[]), known::key(*ino)]),
+            Item::Object { ino, .. } => Some(*ino),
             Item::Prefix(_) => None,
         })
-        .flatten()
         .collect();
-    keys.sort_unstable();
-    keys.dedup();
-    let records = many(view, keys)?;
+    inos.sort_unstable();
+    inos.dedup();
+    let kinds = [Kind::Inode, Kind::Object];
+    let keys: Vec<_> = inos.iter().flat_map(|ino| kinds.map(|kind| record::single_key(*ino, kind))).collect();
+    let records = many(view, &keys)?;
+    let (pairs, _) = records.as_chunks::<2>();
     items
         .into_iter()
         .map(|item| match item {
             Item::Prefix(prefix) => Ok(Listed::Prefix(prefix)),
             Item::Object { key, ino } => {
-                let inode = records
-                    .get(&record::key(ino, Kind::Inode, &[]))
-                    .ok_or_else(|| Error::corrupt(format!("inode {ino} has a name and no record; run `mw fsck`")))?;
+                let pair = inos.binary_search(&ino).ok().and_then(|at| pairs.get(at));
+                let Some([Some(inode), known]) = pair else {
+                    return Err(Error::corrupt(format!("inode {ino} has a name and no record; run `mw fsck`")));
+                };
                 let inode = Inode::decode(inode)?;
-                let known = Known::fresh(records.get(&known::key(ino)), &inode)?;
+                let known = Known::fresh(known.as_ref(), &inode)?;
                 Ok(Listed::Object(known.info(key, ino, &inode)))
             }
         })
@@ -175,19 +177,12 @@ fn described(view: &View, items: Vec<Item>) -> Result<Vec<Listed>> {
 }
 
 /// Returns the records of sorted keys: from the overlays where they are, and the rest from the tree in one go.
-fn many(view: &View, keys: Vec<Bytes>) -> Result<BTreeMap<Bytes, Value>> {
-    let mut found = BTreeMap::new();
-    let mut deeper = Vec::new();
-    for key in keys {
-        match view.changed(&key) {
-            Some(Some(value)) => {
-                found.insert(key, value.clone());
-            }
-            Some(None) => {}
-            None => deeper.push(key),
-        }
-    }
-    let values = view.tree.get_many(&view.root, &deeper)?;
-    found.extend(deeper.into_iter().zip(values).filter_map(|(key, value)| Some((key, value?))));
-    Ok(found)
+fn many(view: &View, keys: &[[u8; 9]]) -> Result<Vec<Option<Value>>> {
+    // What changed lately is mostly somewhere else, and one look tells.
+    let near = keys.first().zip(keys.last()).is_some_and(|(first, last)| view.changes_between(first, last));
+    let changed: Vec<_> = keys.iter().map(|key| if near { view.changed(key) } else { None }).collect();
+    let deeper: Vec<_> =
+        keys.iter().zip(&changed).filter(|(_, changed)| changed.is_none()).map(|(key, _)| key).collect();
+    let mut stored = view.tree.get_many(&view.root, &deeper)?.into_iter();
+    Ok(changed.into_iter().map(|changed| changed.map_or_else(|| stored.next().flatten(), Clone::clone)).collect())
 }

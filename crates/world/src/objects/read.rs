@@ -3,12 +3,14 @@
 use super::find::need_object;
 use crate::error::Result;
 use crate::object::ObjectInfo;
+use crate::record::Extent;
 use crate::session::Session;
 use crate::store::Store;
 use crate::view::View;
 use bytes::Bytes;
 use mw_model::FileType;
 use mw_model::policy::Action;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An object of one version, to read from.
@@ -18,6 +20,16 @@ pub struct Object {
     store: Arc<Store>,
     view: View,
 }
+
+/// A part of an object's content that is read at once.
+pub struct Stretch {
+    /// Where it is in the content.
+    pub range: Range<u64>,
+    extents: Vec<(u64, Extent)>,
+}
+
+/// How much content is cut into stretches at once, in bytes.
+const SPAN: u64 = 64 << 20;
 
 impl Session {
     /// Returns what an object is.
@@ -70,7 +82,49 @@ impl Object {
             return Ok(Vec::new());
         }
         let extents = self.view.extents(self.info.ino, offset, end)?;
-        self.store.content.runs(&extents, offset, end)
+        self.store.content.runs(&extents, offset, end, true)
+    }
+
+    /// Cuts content into stretches of at most `len` bytes that end where a piece does, so that none is read twice; a piece that is
+    /// longer is one of its own, and no hole has an end. Returns the first of them; the next begin where they end.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn stretches(&self, range: Range<u64>, len: u64) -> Result<Vec<Stretch>> {
+        let end = range.end.min(self.info.size);
+        if range.start >= end || len == 0 || self.info.kind == FileType::Directory {
+            return Ok(Vec::new());
+        }
+        let upto = range.start.saturating_add(SPAN).min(end);
+        let extents = self.view.extents(self.info.ino, range.start, upto)?;
+        let past = |(at, extent): &(u64, Extent)| at + u64::from(extent.len);
+        let upto = extents.last().map_or(upto, |last| past(last).max(upto).min(end));
+        let (mut stretches, mut rest) = (Vec::new(), &extents[..]);
+        let mut start = range.start;
+        while start < upto {
+            let most = start.saturating_add(len).min(upto);
+            let here = rest.partition_point(|(at, _)| *at < most);
+            let stop = match rest[..here].last() {
+                Some(last) if past(last) <= most => most,
+                Some((at, _)) if *at > start => *at,
+                Some(last) => past(last).min(end),
+                None => most,
+            };
+            let (those, others) = rest.split_at(rest.partition_point(|(at, _)| *at < stop));
+            stretches.push(Stretch { range: start..stop, extents: those.to_vec() });
+            (start, rest) = (stop, others);
+        }
+        Ok(stretches)
+    }
+
+    /// Reads a stretch, as runs of bytes; what is read is kept for the next who wants it, unless `asked`, all that is being read of the
+    /// object, is too much for that.
+    ///
+    /// # Errors
+    /// Those of [`Object::read`].
+    pub fn read_stretch(&self, stretch: &Stretch, asked: u64) -> Result<Vec<Bytes>> {
+        let content = &self.store.content;
+        content.runs(&stretch.extents, stretch.range.start, stretch.range.end, content.keeps(asked))
     }
 }
 

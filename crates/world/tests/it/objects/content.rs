@@ -170,3 +170,52 @@ fn copies_between_two_worlds_both_ways_at_once_do_not_wait_for_each_other() {
     assert_eq!((keys(&x).len(), keys(&y).len()), (51, 51));
     clean(&rig.store);
 }
+
+/// What is sent at once ends where a piece does, whoever wrote the pieces and however the range lies; all of it is kept, or none.
+#[test]
+fn stretches_cover_a_range_and_cut_no_piece() {
+    let rig = Rig::new();
+    let w = rig.create("base");
+    let mut bytes = vec![0; 17 << 20];
+    rig.env.fill(&mut bytes);
+    let ino = put(&w, "o", &bytes).ino;
+    // Pieces of a mount, small ones, and a hole at the end.
+    w.write(ino, WriteAt::Offset(3 << 20), &[7; 200_000]).expect("written");
+    bytes[3 << 20..(3 << 20) + 200_000].fill(7);
+    for at in [5_000_000, 5_000_100, 16_800_000] {
+        w.write(ino, WriteAt::Offset(at), b"small").expect("written");
+        bytes[at as usize..at as usize + 5].copy_from_slice(b"small");
+    }
+    w.set_attr(ino, &SetAttr { size: Some(19 << 20), ..SetAttr::default() }).expect("grown");
+    bytes.resize(19 << 20, 0);
+    let object = w.get(b"o").expect("there");
+    let size = bytes.len() as u64;
+    // The third is more than this store keeps.
+    for asked in [0, 1, u64::MAX] {
+        for range in [0..size, 1..size - 1, 2_999_999..6_000_001, 16_000_000..16_000_001, 18_000_000..size + 5] {
+            for len in [1 << 16, 512 << 10, 8 << 20] {
+                let mut at = range.start;
+                while at < range.end.min(size) {
+                    let stretches = object.stretches(at..range.end, len).expect("cut");
+                    assert!(!stretches.is_empty());
+                    for stretch in stretches {
+                        assert_eq!(stretch.range.start, at);
+                        at = stretch.range.end;
+                        assert!(at - stretch.range.start <= len.max(1 << 20));
+                        let runs = object.read_stretch(&stretch, asked).expect("read").concat();
+                        assert!(runs == bytes[stretch.range.start as usize..at as usize], "{:?}", stretch.range);
+                    }
+                }
+                assert_eq!(at, range.end.min(size));
+            }
+        }
+    }
+    assert!(object.stretches(size..size + 1, 1).expect("cut").is_empty());
+    // A stretch of each piece, and what is cut between them.
+    let full = 17 << 20;
+    let pieces: Vec<u64> = object.stretches(0..full, 1).expect("cut").iter().map(|s| s.range.end).collect();
+    for start in [0, 1, pieces[3] - 1] {
+        let stretches = object.stretches(start..full, 512 << 10).expect("cut");
+        assert!(stretches.iter().all(|stretch| pieces.contains(&stretch.range.end)));
+    }
+}
