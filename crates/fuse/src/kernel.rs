@@ -7,7 +7,6 @@ use crate::attr::{absent, kind, kind_of_mode, set_time};
 use crate::door::{Door, New, Refuse, Resize, Write, Wrote};
 use crate::gate::Passage;
 use crate::pieces::{MAX_WRITE, Piece};
-use crate::readers::Readers;
 use bytes::Bytes;
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
@@ -31,8 +30,8 @@ const BLOCK: u32 = 4096;
 /// Requests that the kernel may send ahead (read-ahead, page writing).
 const BACKGROUND: u16 = 64;
 
-/// The kernel's view of a door, and the threads that answer.
-pub(crate) struct Requests(pub(crate) Arc<Door>, pub(crate) Readers);
+/// The kernel's view of a door.
+pub(crate) struct Requests(pub(crate) Arc<Door>);
 
 macro_rules! refuse {
     ($($reply:ty),*) => {$(
@@ -150,18 +149,6 @@ impl Filesystem for Requests {
         let _ = config.set_max_readahead(MAX_WRITE).or_else(|most| config.set_max_readahead(most));
         let _ = config.set_max_background(BACKGROUND);
         Ok(())
-    }
-
-    fn waits(&self, thread: usize) {
-        self.1.waits(thread);
-    }
-
-    fn works(&self, thread: usize) {
-        self.1.works(thread);
-    }
-
-    fn leaves(&self) {
-        self.1.end();
     }
 
     fn destroy(&mut self) {

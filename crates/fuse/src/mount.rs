@@ -8,7 +8,6 @@ use crate::kernel::Requests;
 use crate::listener::Ear;
 use crate::notify::Kernel;
 use crate::owners::Owners;
-use crate::readers::Readers;
 use crate::stale::{clear_stale, find, place};
 use fuser::{BackgroundSession, Config, SessionACL};
 use mw_model::{ErrorKind, Version};
@@ -173,13 +172,10 @@ fn serve(
     let failed = |e| Error::io(format!("the kernel does not talk to the mount at {}", plan.dir.display()), e);
     let device = File::from(fd.try_clone().map_err(failed)?);
     let mut config = Config::default();
-    let threads = if options.threads == 0 { threads() } else { options.threads };
-    config.n_threads = Some(threads);
+    config.n_threads = Some(if options.threads == 0 { threads() } else { options.threads });
     config.clone_fd = device::can_clone();
-    let env = door.session.store().env().clone();
     let acl = if plan.allow_other { SessionACL::All } else { SessionACL::Owner };
-    let session =
-        fuser::Session::from_fd(Requests(door.clone(), Readers::new(threads, env)), fd, acl, config).map_err(failed)?;
+    let session = fuser::Session::from_fd(Requests(door.clone()), fd, acl, config).map_err(failed)?;
     // Before the first request is read, so that nothing is cached that we would not hear of.
     let subscription = door.session.subscribe(ready.origin, Arc::new(Ear(Arc::downgrade(door))));
     door.connect(Kernel::new(session.notifier(), device), subscription);

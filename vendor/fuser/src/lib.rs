@@ -405,16 +405,6 @@ pub trait Filesystem: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Thread `thread` of those that answer is about to wait for a request. It may be kept here
-    /// for as long as others answer.
-    fn waits(&self, _thread: usize) {}
-
-    /// Thread `thread` has a request, or the end of the connection.
-    fn works(&self, _thread: usize) {}
-
-    /// A thread has ended, and so should the others: none may be kept in [`Self::waits`] any more.
-    fn leaves(&self) {}
-
     /// Clean up filesystem.
     /// Called on filesystem exit.
     fn destroy(&mut self) {}

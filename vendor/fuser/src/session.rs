@@ -293,7 +293,6 @@ impl<FS: Filesystem> Session<FS> {
         for (i, ch) in channels.into_iter().enumerate() {
             let thread_name = format!("fuser-{i}");
             let event_loop = SessionEventLoop {
-                thread: i,
                 thread_name: thread_name.clone(),
                 filesystem: filesystem.clone(),
                 ch,
@@ -513,8 +512,6 @@ impl SessionUnmounter {
 }
 
 pub(crate) struct SessionEventLoop<FS: Filesystem> {
-    /// The number of this thread among those that answer.
-    pub(crate) thread: usize,
     /// Cache thread name for faster `debug!`.
     pub(crate) thread_name: String,
     pub(crate) ch: Channel,
@@ -523,21 +520,8 @@ pub(crate) struct SessionEventLoop<FS: Filesystem> {
     pub(crate) session_owner: Uid,
 }
 
-/// Says that a thread answers no more, however it ended.
-struct LeaveOnDrop<'a, FS: Filesystem>(&'a FS);
-
-impl<FS: Filesystem> Drop for LeaveOnDrop<'_, FS> {
-    fn drop(&mut self) {
-        self.0.leaves();
-    }
-}
-
 impl<FS: Filesystem> SessionEventLoop<FS> {
     fn event_loop(&self) -> io::Result<()> {
-        let Some(filesystem) = &self.filesystem.fs else {
-            return Ok(());
-        };
-        let _leave = LeaveOnDrop(filesystem);
         // Buffer for receiving requests from the kernel. Only one is allocated and
         // it is reused immediately after dispatching to conserve memory and allocations.
         let mut buf = FuseReadBuf::new();
@@ -545,10 +529,7 @@ impl<FS: Filesystem> SessionEventLoop<FS> {
         loop {
             // Read the next request from the given channel to kernel driver
             // The kernel driver makes sure that we get exactly one request per read
-            filesystem.waits(self.thread);
-            let received = self.ch.receive_retrying(buf);
-            filesystem.works(self.thread);
-            match received {
+            match self.ch.receive_retrying(buf) {
                 Ok(size) => match RequestWithSender::new(self.ch.sender(), &buf[..size]) {
                     // Dispatch request
                     Some(req) => {
