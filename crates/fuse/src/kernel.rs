@@ -6,6 +6,7 @@
 use crate::attr::{absent, kind, kind_of_mode, set_time};
 use crate::door::{Door, New, Refuse, Resize, Write, Wrote};
 use crate::gate::Passage;
+use crate::lookout;
 use crate::pieces::{MAX_WRITE, Piece};
 use bytes::Bytes;
 use fuser::{
@@ -18,6 +19,7 @@ use mw_model::{Attr, FileType};
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -149,6 +151,10 @@ impl Filesystem for Requests {
         let _ = config.set_max_readahead(MAX_WRITE).or_else(|most| config.set_max_readahead(most));
         let _ = config.set_max_background(BACKGROUND);
         Ok(())
+    }
+
+    fn waits(&self, device: BorrowedFd<'_>) {
+        lookout::look(device, self.0.session.store().env());
     }
 
     fn destroy(&mut self) {

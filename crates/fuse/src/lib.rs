@@ -40,7 +40,7 @@
 //! - [`mount`]: making and ending a mount; [`device`]: the system calls for it; [`stale`], [`guard`]: mounts whose server died;
 //! - [`kernel`]: decoding requests; [`door`]: the state of one mount and its verbs, a file for each family;
 //! - [`gate`]: holding changes while a fork is taken; [`pieces`]: which write is not whole yet; [`listener`]: what the world tells a mount;
-//! - [`aside`]: threads for what waits for a disk; [`notify`], [`ticket`]: telling the kernel; [`known`], [`epochs`]: what the kernel knows,
+//! - [`aside`]: threads for what waits for a disk; [`lookout`]: how a thread waits for requests; [`notify`], [`ticket`]: telling the kernel; [`known`], [`epochs`]: what the kernel knows,
 //!   and since when;
 //! - [`errors`]: the one table from error kinds to errno; [`attr`]: attributes and times.
 
@@ -56,6 +56,7 @@ mod guard;
 mod kernel;
 mod known;
 mod listener;
+mod lookout;
 mod mount;
 mod notify;
 mod owners;

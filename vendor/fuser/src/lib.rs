@@ -405,6 +405,9 @@ pub trait Filesystem: Send + Sync + 'static {
         Ok(())
     }
 
+    /// A thread is about to wait for a request that comes from `device`.
+    fn waits(&self, _device: std::os::fd::BorrowedFd<'_>) {}
+
     /// Clean up filesystem.
     /// Called on filesystem exit.
     fn destroy(&mut self) {}
