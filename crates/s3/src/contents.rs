@@ -5,8 +5,8 @@
 
 use crate::digest::name;
 use crate::errors::internal;
-use crate::list::Written;
 use crate::meta::stamp;
+use crate::names::Written;
 use bytes::Bytes;
 use mw_world::{Listed, ObjectInfo};
 use s3s::dto::{ChecksumType, Object, TimestampFormat};

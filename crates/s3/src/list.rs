@@ -7,7 +7,7 @@ use crate::auth::Asked;
 use crate::contents::Contents;
 use crate::errors::{About, error, of};
 use crate::meta::{algorithm, stamp, sum_type};
-use crate::names::{key_of, percent, text_of, xml_of};
+use crate::names::{Written, key_of};
 use crate::owner::{initiator, owner};
 use crate::verbs::Verbs;
 use bytes::Bytes;
@@ -21,32 +21,6 @@ const PAGE_MAX: usize = 1000;
 
 /// The first byte of a token: the form of the rest.
 const TOKEN: u8 = 1;
-
-/// How keys are written in an answer.
-#[derive(Clone, Copy)]
-pub(crate) enum Written {
-    /// Percent-encoded, so that every key can be carried.
-    Url,
-    /// As text, with the bytes that XML cannot carry under the escape of `names`.
-    Xml,
-}
-
-impl Written {
-    pub(crate) fn of(encoding: Option<&EncodingType>) -> S3Result<Self> {
-        match encoding.map(EncodingType::as_str) {
-            None => Ok(Self::Xml),
-            Some("url") => Ok(Self::Url),
-            Some(_) => Err(error(S3ErrorCode::InvalidArgument, "Invalid Encoding Method specified in Request")),
-        }
-    }
-
-    pub(crate) fn write(self, key: &[u8]) -> String {
-        match self {
-            Self::Url => percent(&text_of(key)),
-            Self::Xml => xml_of(key),
-        }
-    }
-}
 
 /// Reads how much one page may hold.
 pub(crate) fn limit(asked: Option<i32>) -> S3Result<usize> {

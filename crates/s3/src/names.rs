@@ -7,6 +7,7 @@
 
 use crate::errors::error;
 use bytes::Bytes;
+use s3s::dto::EncodingType;
 use s3s::{S3ErrorCode, S3Result};
 
 /// The longest key that can be created, in bytes (AWS: "Object key names").
@@ -137,6 +138,32 @@ pub(crate) fn unpercent(text: &[u8]) -> Vec<u8> {
         }
     }
     out
+}
+
+/// How keys are written in an answer.
+#[derive(Clone, Copy)]
+pub(crate) enum Written {
+    /// Percent-encoded, so that every key can be carried.
+    Url,
+    /// As text, with the bytes that XML cannot carry under the escape of this file.
+    Xml,
+}
+
+impl Written {
+    pub(crate) fn of(encoding: Option<&EncodingType>) -> S3Result<Self> {
+        match encoding.map(EncodingType::as_str) {
+            None => Ok(Self::Xml),
+            Some("url") => Ok(Self::Url),
+            Some(_) => Err(error(S3ErrorCode::InvalidArgument, "Invalid Encoding Method specified in Request")),
+        }
+    }
+
+    pub(crate) fn write(self, key: &[u8]) -> String {
+        match self {
+            Self::Url => percent(&text_of(key)),
+            Self::Xml => xml_of(key),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@
 
 use crate::auth::Asked;
 use crate::errors::{About, error, missing, of};
-use crate::list::{Written, bytes, limit};
+use crate::list::{bytes, limit};
 use crate::meta::{algorithm, etag, stamp, sum_type};
+use crate::names::Written;
 use crate::owner::owner;
 use crate::verbs::Verbs;
 use hyper::HeaderMap;
