@@ -88,7 +88,7 @@ pub fn run(server: &Server, dir: &Path) {
         row(&format!("get 4 KiB, {clients} clients"), &format!("{rate:.0}/s"), "");
     }
     let (write, read) = bandwidth(dir);
-    for clients in [1, 4] {
+    for clients in [1, 32] {
         let rate = 64.0
             * many(server, clients, time, |client, c, n| {
                 client.put("objects", &format!("large/{c}/{}", n % 2), &large);
