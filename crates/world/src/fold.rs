@@ -7,7 +7,7 @@
 use crate::content::{PIECE, RIDE, STAY};
 use crate::error::Result;
 use crate::layout::{self, Tag};
-use crate::record::{self, Extent, Kind, Locator, Piece};
+use crate::record::{self, EXTENT_KEY, Extent, Kind, Locator, Piece, is_extent};
 use crate::state::State;
 use crate::store::Store;
 use crate::view::{self, Overlay};
@@ -168,7 +168,7 @@ impl Store {
         let mut run: Vec<(Ino, u64, Bytes, Extent)> = Vec::new();
         for (key, value) in frozen {
             let next = match value {
-                Some(value) if is_extent(key) && !record::is_placed(value) => {
+                Some(value) if is_extent(key) && key.len() == EXTENT_KEY && !record::is_placed(value) => {
                     let extent = Extent::decode(value)?;
                     (extent.len as usize <= RIDE).then(|| (view::number(&key[..8]), view::number(&key[9..]), extent))
                 }
@@ -232,10 +232,6 @@ impl Store {
         plan.edits.insert(first.clone(), Some(Extent::whole(piece).encode()));
         Ok(())
     }
-}
-
-fn is_extent(key: &[u8]) -> bool {
-    key.len() == record::EXTENT_KEY && key[8] == Kind::Extent as u8
 }
 
 /// Returns a joined extent as it was, with its bytes in the joined blob where that holds all of its piece.

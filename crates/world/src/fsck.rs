@@ -3,8 +3,7 @@
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
-use crate::record::{self, Extent, Inode, Kind};
-use crate::recover::is_extent;
+use crate::record::{self, Extent, Inode, Kind, is_extent};
 use crate::snapshot::SnapshotRecord;
 use crate::state::{Range, State};
 use crate::store::{Store, decode_claim};

@@ -48,7 +48,7 @@ impl Store {
         let (out, done) = self.mutate_locked(world, &mut head, what, plan)?;
         let Some(done) = done else { return Ok(out) };
         let heavy = head.bytes >= self.options.fold_bytes;
-        let loose = head.loose > head.durable;
+        let loose = head.is_loose();
         drop(head);
         self.finish(world, done.ticket, what.durability, loose, done.seq)?;
         world.listeners.tell(what.origin, &done.notices);
@@ -84,7 +84,7 @@ impl Store {
     /// Whatever a commit makes lean on the log from outside (a fork, a snapshot) needs this before the commit: the log is cut at
     /// content that a power cut lost, and what leans on it would be left without the entries it was made of.
     pub(crate) fn lock_settled<'a>(&self, world: &'a World) -> Result<MutexGuard<'a, Head>> {
-        let loose = |head: &Head| (head.loose > head.durable).then_some(head.loose);
+        let loose = |head: &Head| head.is_loose().then_some(head.loose);
         let seen = loose(&world.head.lock());
         if seen.is_some() {
             self.segments.sync()?;
@@ -105,7 +105,7 @@ impl Store {
         what: &Mutation<'_>,
         plan: impl FnOnce(&mut Txn<'_>) -> Result<T>,
     ) -> Result<(T, Option<Done>)> {
-        self.mutate_with(world, head, what, plan, |_, _| Ok(()))
+        self.mutate_with(world, head, what, plan, None::<fn(&mut Batch, &State) -> Result<()>>)
     }
 
     /// Does what [`Store::mutate_locked`] does; `more` adds records to the same commit, knowing the state that it makes.
@@ -115,7 +115,7 @@ impl Store {
         head: &mut Head,
         what: &Mutation<'_>,
         plan: impl FnOnce(&mut Txn<'_>) -> Result<T>,
-        more: impl FnOnce(&mut Batch, &State) -> Result<()>,
+        more: Option<impl FnOnce(&mut Batch, &State) -> Result<()>>,
     ) -> Result<(T, Option<Done>)> {
         world.need_alive()?;
         let now = head.next_time(self.env.now());
@@ -160,12 +160,15 @@ impl Store {
             batch.put(layout::of(Tag::State, world.id), state.encode());
             batch.put(layout::numbered(Tag::History, world.id, seq.0), state.encode());
         }
-        more(&mut batch, state.as_ref().unwrap_or(&head.state.upto(world.id, seq, now, chain)))?;
+        if let Some(more) = more {
+            let made = state.clone().unwrap_or_else(|| head.state.upto(world.id, seq, now, chain));
+            more(&mut batch, &made)?;
+        }
         if segments {
             head.claim(&*self.segments, world.owner, &mut batch);
         }
         // Nothing before this entry waits for a sync of segments, and neither does it: once it is durable, all of it is.
-        let whole = what.durability == Durability::Durable && !segments && head.loose <= head.durable;
+        let whole = what.durability == Durability::Durable && !segments && !head.is_loose();
         let mark = if whole { seq } else { head.durable };
         head.mark(world.id, mark, &mut batch);
         let ticket = self.submit_for(world, what.who, batch, what.durability)?;

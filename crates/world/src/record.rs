@@ -42,12 +42,7 @@ pub(crate) fn key(ino: Ino, kind: Kind, suffix: &[u8]) -> Bytes {
 
 /// Makes the keys of the entry `name` and of the directory `name/`, which share their memory.
 pub(crate) fn entry_keys(parent: Ino, name: &[u8]) -> (Bytes, Bytes) {
-    let mut key = Vec::with_capacity(10 + name.len());
-    key.extend_from_slice(&parent.0.to_be_bytes());
-    key.push(Kind::Entry as u8);
-    key.extend_from_slice(name);
-    key.push(b'/');
-    let directory = Bytes::from(key);
+    let directory = Bytes::from([&single_key(parent, Kind::Entry)[..], name, b"/"].concat());
     (directory.slice(..directory.len() - 1), directory)
 }
 
@@ -101,6 +96,11 @@ pub(crate) fn split(key: &[u8]) -> Result<(Ino, Kind, &[u8])> {
         n => return Err(Error::corrupt(format!("record kind {n} is unknown"))),
     };
     Ok((ino, kind, r.0))
+}
+
+/// Returns whether a record key is an extent's.
+pub(crate) fn is_extent(key: &[u8]) -> bool {
+    matches!(split(key), Ok((_, Kind::Extent, _)))
 }
 
 /// Makes a value without content.

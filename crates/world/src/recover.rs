@@ -6,12 +6,11 @@ use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::quota::{Quota, Room};
-use crate::record::{self, Extent, Kind};
+use crate::record::{Extent, is_extent};
 use crate::state::State;
 use crate::store::Store;
 use crate::view::{Overlay, View};
 use crate::world::{Borrowers, Head, World, WorldRecord};
-use bytes::Bytes;
 use mw_meta::{Batch, Durability, Order};
 use mw_model::{ErrorKind, Hash, Seq, Version, WorldId};
 use mw_segments::Owner;
@@ -200,9 +199,4 @@ impl Store {
         }
         Ok(())
     }
-}
-
-/// Returns whether a record key is an extent's.
-pub(crate) fn is_extent(key: &Bytes) -> bool {
-    matches!(record::split(key), Ok((_, Kind::Extent, _)))
 }

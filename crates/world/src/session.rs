@@ -157,7 +157,7 @@ impl Session {
     pub fn sync(&self) -> Result<()> {
         let (seq, loose, durable) = {
             let head = self.world.head.lock();
-            (head.seq, head.loose > head.durable, head.durable)
+            (head.seq, head.is_loose(), head.durable)
         };
         if durable >= seq {
             return Ok(());

@@ -113,7 +113,7 @@ impl Session {
             }
             Ok(txn.now)
         })?;
-        let loose = head.loose > head.durable;
+        let loose = head.is_loose();
         drop(head);
         if let Some(done) = done {
             self.store.finish(world, done.ticket, Durability::Durable, loose, done.seq)?;

@@ -561,10 +561,7 @@ fn flush_loop(store: &Weak<Store>, folds: &Folds) {
         }
         let Some(store) = store.upgrade() else { return };
         let open: Vec<_> = store.open.lock().values().cloned().collect();
-        let loose = open.iter().any(|world| {
-            let head = world.head.lock();
-            head.loose > head.durable
-        });
+        let loose = open.iter().any(|world| world.head.lock().is_loose());
         if loose && let Err(e) = store.segments.sync() {
             tracing::error!("content could not be made durable: {e}");
             return;

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use mw_model::codec::{Reader, Writer};
 use mw_model::{Seq, WorldId};
 
-/// How many points are kept: the fork point, and the latest of the others. Each keeps two roots from the sweep.
+/// How many points are kept: the fork point, and the latest of the others. Each keeps two states from the sweep.
 const KEPT: usize = 16;
 
 /// A fork, promote or rebase.

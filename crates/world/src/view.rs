@@ -52,7 +52,7 @@ impl View {
     }
 
     /// Returns whether the changed records say anything of a key from `first` to `last`.
-    pub(crate) fn changes_between(&self, first: &[u8], last: &[u8]) -> bool {
+    fn changes_between(&self, first: &[u8], last: &[u8]) -> bool {
         let range = (Bound::Included(first), Bound::Included(last));
         first <= last && self.layers().any(|layer| layer.range::<_, [u8]>(range).next().is_some())
     }
@@ -72,25 +72,16 @@ impl View {
         }
     }
 
-    /// Returns the record of the latter key, or else that of the former, which comes before it; keys that lie together cost one way
-    /// down the tree.
-    fn latter_or_former(&self, keys: [Bytes; 2]) -> Result<[Option<Value>; 2]> {
-        let [former, latter] = keys.each_ref().map(|key| self.changed(key));
-        if let Some(Some(value)) = latter {
-            return Ok([None, Some(value.clone())]);
-        }
-        match (former, latter) {
-            (Some(former), Some(_)) => Ok([former.clone(), None]),
-            (Some(former), None) => match self.tree.get(&self.root, &keys[1])? {
-                None => Ok([former.clone(), None]),
-                found => Ok([None, found]),
-            },
-            (None, Some(_)) => Ok([self.tree.get(&self.root, &keys[0])?, None]),
-            (None, None) => {
-                let mut found = self.tree.get_many(&self.root, &keys)?.into_iter();
-                Ok([found.next().flatten(), found.next().flatten()])
-            }
-        }
+    /// Returns the records of sorted keys: from the overlays where they are, and the rest from the tree in one go.
+    pub(crate) fn get_many(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Value>>> {
+        // What changed lately is mostly somewhere else, and one look tells.
+        let ends = keys.first().zip(keys.last());
+        let near = ends.is_some_and(|(first, last)| self.changes_between(first.as_ref(), last.as_ref()));
+        let changed: Vec<_> = keys.iter().map(|key| if near { self.changed(key.as_ref()) } else { None }).collect();
+        let deeper: Vec<_> =
+            keys.iter().zip(&changed).filter(|(_, changed)| changed.is_none()).map(|(key, _)| key).collect();
+        let mut stored = self.tree.get_many(&self.root, &deeper)?.into_iter();
+        Ok(changed.into_iter().map(|changed| changed.map_or_else(|| stored.next().flatten(), Clone::clone)).collect())
     }
 
     /// Returns the last record of `start <= key < end`.
@@ -162,10 +153,9 @@ impl View {
     /// Returns what a mount shows under `name`, the directory or else the other entry, with its raw name.
     pub(crate) fn entry_shown(&self, parent: Ino, name: &[u8]) -> Result<Option<(Bytes, Entry)>> {
         let (other, directory) = record::entry_keys(parent, name);
-        let found = match self.latter_or_former([other.clone(), directory.clone()])? {
-            [_, Some(value)] => Some((directory, value)),
-            [found, None] => found.map(|value| (other, value)),
-        };
+        let keys = [other, directory];
+        let values = self.get_many(&keys)?;
+        let found = keys.into_iter().zip(values).rev().find_map(|(key, value)| Some((key, value?)));
         found.map(|(key, value)| Ok((key.slice(9..), Entry::decode(&value)?))).transpose()
     }
 

@@ -293,6 +293,11 @@ impl Head {
         Ok(())
     }
 
+    /// Returns whether an entry refers to bytes in segments that may not be synced.
+    pub(crate) fn is_loose(&self) -> bool {
+        self.loose > self.durable
+    }
+
     /// Returns how many entries nobody has waited for to be durable.
     pub(crate) fn unsynced(&self) -> u64 {
         self.seq.0.saturating_sub(self.durable.0)

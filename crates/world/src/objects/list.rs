@@ -13,7 +13,6 @@ use crate::view::View;
 use bytes::Bytes;
 use mw_model::Ino;
 use mw_model::policy::Action;
-use mw_tree::Value;
 
 /// What to list.
 #[derive(Debug, Clone, Default)]
@@ -157,7 +156,7 @@ fn described(view: &View, items: Vec<Item>) -> Result<Vec<Listed>> {
     inos.dedup();
     let kinds = [Kind::Inode, Kind::Object];
     let keys: Vec<_> = inos.iter().flat_map(|ino| kinds.map(|kind| record::single_key(*ino, kind))).collect();
-    let records = many(view, &keys)?;
+    let records = view.get_many(&keys)?;
     let (pairs, _) = records.as_chunks::<2>();
     items
         .into_iter()
@@ -174,15 +173,4 @@ fn described(view: &View, items: Vec<Item>) -> Result<Vec<Listed>> {
             }
         })
         .collect()
-}
-
-/// Returns the records of sorted keys: from the overlays where they are, and the rest from the tree in one go.
-fn many(view: &View, keys: &[[u8; 9]]) -> Result<Vec<Option<Value>>> {
-    // What changed lately is mostly somewhere else, and one look tells.
-    let near = keys.first().zip(keys.last()).is_some_and(|(first, last)| view.changes_between(first, last));
-    let changed: Vec<_> = keys.iter().map(|key| if near { view.changed(key) } else { None }).collect();
-    let deeper: Vec<_> =
-        keys.iter().zip(&changed).filter(|(_, changed)| changed.is_none()).map(|(key, _)| key).collect();
-    let mut stored = view.tree.get_many(&view.root, &deeper)?.into_iter();
-    Ok(changed.into_iter().map(|changed| changed.map_or_else(|| stored.next().flatten(), Clone::clone)).collect())
 }

@@ -101,7 +101,8 @@ struct Planned {
     points_bytes: Bytes,
 }
 
-/// What a merge committed.
+/// What a merge committed; by default, nothing.
+#[derive(Default)]
 struct Committed {
     version: Option<Version>,
     snapshot: Option<Version>,
@@ -158,7 +159,7 @@ impl Bring<'_> {
                 ..Promoted::default()
             };
             if self.options.dry_run || !promoted.conflicts.is_empty() {
-                return Ok((promoted, Committed::nothing()));
+                return Ok((promoted, Committed::default()));
             }
             match self.commit(planned, locked) {
                 Ok(Some(committed)) => {
@@ -311,7 +312,7 @@ impl Bring<'_> {
             && records(&planned.common, &planned.theirs)?.is_empty()
             && records(&planned.base_then, base_now)?.is_empty()
         {
-            return Ok(Some(Committed::nothing()));
+            return Ok(Some(Committed::default()));
         }
         self.at("writing what changes", 0, 0)?;
         let to = match planned.changes.take() {
@@ -359,7 +360,7 @@ impl Bring<'_> {
             heads.source.lent();
             drop(heads);
             ticket.wait()?;
-            return Ok(Some(Committed::nothing()));
+            return Ok(Some(Committed::default()));
         }
         let swap = Swap {
             who: self.who,
@@ -388,12 +389,11 @@ impl Bring<'_> {
     fn settle(&self, to: &Becomes, points_in_trees: bool, locked: Option<&Heads<'_>>) -> Result<()> {
         let written = match to {
             Becomes::Root(_) => true,
-            Becomes::Changed(changes) => points_in_trees || in_segments(changes)?,
+            Becomes::Changed(changes) => points_in_trees || in_segments(changes),
         };
-        let is_loose = |head: &Head| head.loose > head.durable;
         let loose = || match locked {
-            Some(heads) => is_loose(&heads.target) || is_loose(&heads.source),
-            None => self.ordered().into_iter().any(|world| is_loose(&world.head.lock())),
+            Some(heads) => heads.target.is_loose() || heads.source.is_loose(),
+            None => self.ordered().into_iter().any(|world| world.head.lock().is_loose()),
         };
         if written || loose() {
             self.store.segments.sync()?;
@@ -458,12 +458,6 @@ impl Bring<'_> {
         } else {
             "before rebase".to_owned()
         }
-    }
-}
-
-impl Committed {
-    fn nothing() -> Self {
-        Self { version: None, snapshot: None, notices: Vec::new(), heavy: false }
     }
 }
 

@@ -10,8 +10,7 @@ use crate::layout;
 use crate::listener::Changed;
 use crate::mutate::{Done, Mutation};
 use crate::principal::Principal;
-use crate::record::{self, Extent, Inode, Kind, Locator};
-use crate::recover::is_extent;
+use crate::record::{self, Extent, Inode, Kind, Locator, is_extent};
 use crate::snapshot::SnapshotRecord;
 use crate::state::State;
 use crate::store::Store;
@@ -126,30 +125,22 @@ impl Store {
                 Becomes::Changed(changes) => {
                     // Who planned it has seen to the versions.
                     txn.keep = Keep::Nothing;
-                    txn.segments = in_segments(&changes)?;
+                    txn.segments = in_segments(&changes);
                     txn.view.own = changes.into_iter().collect();
                 }
             }
             Ok(txn.now)
         };
-        let (version, done) = self.mutate_with(world, head, &what, plan, more)?;
+        let (version, done) = self.mutate_with(world, head, &what, plan, Some(more))?;
         let done = done.ok_or_else(|| Error::corrupt("a change of a whole world was not committed"))?;
         let heavy = head.bytes >= self.options.fold_bytes;
-        Ok(Swapped { done, version, snapshot, loose: head.loose > head.durable, heavy })
+        Ok(Swapped { done, version, snapshot, loose: head.is_loose(), heavy })
     }
 }
 
 /// Returns whether a changed record refers to bytes in segments.
-pub(super) fn in_segments(changes: &Changes) -> Result<bool> {
-    for (key, value) in changes {
-        if let Some(value) = value
-            && is_extent(key)
-            && Extent::decode(value)?.piece.blob().is_some()
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+pub(super) fn in_segments(changes: &Changes) -> bool {
+    changes.iter().any(|(key, value)| value.as_ref().is_some_and(|value| is_extent(key) && record::is_placed(value)))
 }
 
 /// Keeps, in a mutation whose view is about to take the place of `before`, what somebody has open and the new view does not have;

@@ -1,20 +1,14 @@
 //! What is on disk when: readers before the sync, verbs that nobody waits for, instants across a power cut.
 
 use crate::crash_disk::{Life, engines_with, options};
-use crate::rig::{content, file};
+use crate::rig::{content, file, put};
 use crate::watched::Watched;
 use mw_env::Env;
 use mw_model::Version;
 use mw_sim::SimDisk;
-use mw_world::{At, CreateOptions, Options, PutOptions, Session, Store};
+use mw_world::{At, CreateOptions, Options, Store};
 use std::sync::Arc;
 use std::time::Duration;
-
-fn put(w: &Session, key: &str, bytes: &[u8]) {
-    let mut staged = w.stage().unwrap();
-    staged.push(bytes).unwrap();
-    w.put(key.as_bytes(), staged, &PutOptions::default()).unwrap();
-}
 
 #[test]
 fn a_put_is_seen_before_its_sync_ends_and_answered_after() {

@@ -2,7 +2,7 @@
 //! a history that cannot be forged.
 
 use crate::crash_disk::{Life, options};
-use crate::rig::{Rig, content, file};
+use crate::rig::{Rig, content, file, put};
 use crate::watched::Watched;
 use bytes::Bytes;
 use mw_env::Env;
@@ -138,12 +138,6 @@ fn a_fork_goes_when_its_time_is_over_and_not_before() {
         rig.session(name);
     }
     crate::rig::clean(&rig.store);
-}
-
-fn put(w: &Session, key: &str, bytes: &[u8]) {
-    let mut staged = w.stage().unwrap();
-    staged.push(bytes).unwrap();
-    w.put(key.as_bytes(), staged, &PutOptions::default()).unwrap();
 }
 
 /// What a verb does in a life, and what must hold in the next.

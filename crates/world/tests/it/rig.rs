@@ -2,7 +2,7 @@
 
 use mw_env::Env;
 use mw_model::{Attr, FileType, Ino};
-use mw_world::{CreateOptions, ForkOptions, Make, Options, Principal, Session, Store, WriteAt};
+use mw_world::{CreateOptions, ForkOptions, Make, Options, Principal, PutOptions, Session, Store, WriteAt};
 use std::sync::Arc;
 
 /// A store and its root key.
@@ -78,6 +78,13 @@ pub fn file(session: &Session, path: &str, content: &[u8]) -> Attr {
         }
     }
     session.attr(at).expect("there")
+}
+
+/// Puts an object.
+pub fn put(session: &Session, key: &str, content: &[u8]) {
+    let mut staged = session.stage().expect("staging");
+    staged.push(content).expect("pushed");
+    session.put(key.as_bytes(), staged, &PutOptions::default()).expect("put");
 }
 
 /// Reads a file by its path.

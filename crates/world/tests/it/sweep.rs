@@ -1,7 +1,7 @@
 //! Space given back: dead ranges inside segments that live on, and nothing that anything still leans on.
 
 use crate::crash_disk::{Life, options};
-use crate::rig::{Rig, a, clean, file};
+use crate::rig::{Rig, a, clean, file, put};
 use mw_env::Env;
 use mw_model::{FileType, Ino};
 use mw_sim::SimDisk;
@@ -13,12 +13,6 @@ fn noise(n: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     Env::seeded(n).fill(&mut bytes);
     bytes
-}
-
-fn put(session: &Session, key: &str, bytes: &[u8]) {
-    let mut staged = session.stage().expect("staging");
-    staged.push(bytes).expect("pushed");
-    session.put(key.as_bytes(), staged, &PutOptions::default()).expect("put");
 }
 
 fn get(session: &Session, key: &str) -> Vec<u8> {

@@ -77,7 +77,7 @@ impl Session {
             Ok(versions)
         })?;
         world.record.write().versions = versions;
-        let loose = head.loose > head.durable;
+        let loose = head.is_loose();
         drop(head);
         if let Some(done) = done {
             store.finish(world, done.ticket, Durability::Durable, loose, done.seq)?;
