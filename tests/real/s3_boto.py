@@ -44,6 +44,10 @@ def buckets():
     assert BUCKET in [b["Name"] for b in s3.list_buckets()["Buckets"]]
     assert s3.get_bucket_location(Bucket=BUCKET)["LocationConstraint"] is None
     assert "Status" not in s3.get_bucket_versioning(Bucket=BUCKET)
+    tags = [{"Key": "team", "Value": "a & b"}, {"Key": "stage", "Value": ""}]
+    s3.create_bucket(Bucket=f"{BUCKET}-tagged", CreateBucketConfiguration={"Tags": tags})
+    assert s3.get_bucket_tagging(Bucket=f"{BUCKET}-tagged")["TagSet"] == tags
+    s3.delete_bucket(Bucket=f"{BUCKET}-tagged")
     error = fails(["NoSuchBucket"], s3.list_objects_v2, Bucket="nowhere")
     assert "NoSuchBucket: the specified bucket does not exist" in str(error)
 

@@ -54,6 +54,8 @@ pub(crate) struct Asked {
     pub(crate) encrypted: bool,
     /// The instant that is read, where a header names one; none: now.
     pub(crate) at: Option<Version>,
+    /// What a bucket that is made keeps from the start, as far as the router reads past it: name and value.
+    pub(crate) settings: Vec<(String, Vec<u8>)>,
     /// What the watch over the framing found.
     pub(crate) faults: Faults,
     /// The trailer, once the body was read.

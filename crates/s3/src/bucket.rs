@@ -1,8 +1,8 @@
 //! Buckets, that is worlds: list, create, delete, head, and what S3 asks about a bucket.
 
 use crate::auth::Asked;
-use crate::errors::{About, error, internal, of};
-use crate::meta::{stamp, tags_within};
+use crate::errors::{About, error, of};
+use crate::meta::stamp;
 use crate::owner::{owner, owner_alone};
 use crate::vendor;
 use crate::verbs::Verbs;
@@ -11,7 +11,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use mw_model::ErrorKind;
 use mw_world::{CreateOptions, Session, WorldInfo};
 use s3s::dto::*;
-use s3s::{Body, S3ErrorCode, S3Response, S3Result};
+use s3s::{S3ErrorCode, S3Response, S3Result};
 use std::sync::Arc;
 
 /// The region that S3 had first, which is also that of who names none.
@@ -112,8 +112,11 @@ pub(crate) async fn create_bucket(
             "Object ownership other than BucketOwnerEnforced is not implemented.",
         ));
     }
-    let options =
-        CreateOptions { versioned: vendor::flag(&asked.headers, vendor::ENABLE)?, ..CreateOptions::default() };
+    let options = CreateOptions {
+        versioned: vendor::flag(&asked.headers, vendor::ENABLE)?,
+        settings: asked.settings.clone(),
+        ..CreateOptions::default()
+    };
     let again = may_exist(&asked, &input, &options);
     let make = move || match store.create_world(&asked.principal, &name, &options) {
         Ok(_) => Ok(()),
@@ -128,27 +131,12 @@ pub(crate) async fn create_bucket(
     Ok(S3Response::new(CreateBucketOutput { location: Some(format!("/{}", input.bucket)) }))
 }
 
-/// Refuses to make a bucket with tags: the router would read past them.
-///
-/// # Errors
-/// `NotImplemented`.
-pub(crate) fn without_tags(document: &Body) -> S3Result<()> {
-    let document = document.bytes().unwrap_or_default();
-    if document.windows(5).any(|window| window == b"<Tags") {
-        return Err(error(
-            S3ErrorCode::NotImplemented,
-            "Tags of a bucket that is made are not implemented; put them when it is there.",
-        ));
-    }
-    Ok(())
-}
-
 /// Whether a bucket that is there already will do. AWS refuses to make one's own bucket again in every region but the oldest, where it
 /// answers as if it had; clients that sign for that region are written for it. What is asked of a new bucket is not done to an old one.
 fn may_exist(asked: &Asked, input: &CreateBucketInput, options: &CreateOptions) -> bool {
     let place = input.create_bucket_configuration.as_ref().and_then(|c| c.location_constraint.as_ref());
     let elsewhere = place.is_some_and(|place| !["", OLDEST].contains(&place.as_str()));
-    asked.region == OLDEST && !elsewhere && !options.versioned
+    asked.region == OLDEST && !elsewhere && !options.versioned && options.settings.is_empty()
 }
 
 /// Deletes an empty world.
@@ -213,57 +201,6 @@ pub(crate) async fn get_bucket_location(
     verbs.within(&asked, &input.bucket, |_| Ok(())).await?;
     let said = (!UNSAID.contains(&asked.region.as_str())).then(|| BucketLocationConstraint::from(asked.region.clone()));
     Ok(S3Response::new(GetBucketLocationOutput { location_constraint: said }))
-}
-
-/// The name of the setting that holds a bucket's tags.
-const TAGGING: &str = "tagging";
-/// The most tags of a bucket (AWS: 50).
-const TAGS_MAX: usize = 50;
-
-/// Answers a bucket's tags.
-pub(crate) async fn get_bucket_tagging(
-    verbs: &Verbs,
-    asked: Arc<Asked>,
-    input: GetBucketTaggingInput,
-) -> S3Result<S3Response<GetBucketTaggingOutput>> {
-    let stored = verbs
-        .within(&asked, &input.bucket, |session| session.setting(TAGGING, None).map_err(|e| of(&e, About::World)))
-        .await?
-        .ok_or_else(|| error(S3ErrorCode::NoSuchTagSet, "The TagSet does not exist"))?;
-    let tags: Vec<(String, String)> = serde_json::from_slice(&stored).map_err(|e| internal(&e))?;
-    let tag_set = tags.into_iter().map(|(key, value)| Tag { key: Some(key), value: Some(value) }).collect();
-    Ok(S3Response::new(GetBucketTaggingOutput { tag_set }))
-}
-
-/// Replaces a bucket's tags.
-pub(crate) async fn put_bucket_tagging(
-    verbs: &Verbs,
-    asked: Arc<Asked>,
-    input: PutBucketTaggingInput,
-) -> S3Result<S3Response<PutBucketTaggingOutput>> {
-    let given = input.tagging.tag_set.into_iter().map(|t| (t.key.unwrap_or_default(), t.value.unwrap_or_default()));
-    let tags = tags_within(given.collect(), TAGS_MAX)?;
-    let written = serde_json::to_vec(&tags).map_err(|e| internal(&e))?;
-    verbs
-        .within(&asked, &input.bucket, move |session| {
-            session.set_setting(TAGGING, None, Some(&written)).map_err(|e| of(&e, About::World))
-        })
-        .await?;
-    Ok(S3Response::new(PutBucketTaggingOutput::default()))
-}
-
-/// Removes a bucket's tags.
-pub(crate) async fn delete_bucket_tagging(
-    verbs: &Verbs,
-    asked: Arc<Asked>,
-    input: DeleteBucketTaggingInput,
-) -> S3Result<S3Response<DeleteBucketTaggingOutput>> {
-    verbs
-        .within(&asked, &input.bucket, |session| {
-            session.set_setting(TAGGING, None, None).map_err(|e| of(&e, About::World))
-        })
-        .await?;
-    Ok(S3Response::new(DeleteBucketTaggingOutput::default()))
 }
 
 /// Says that nobody pays for requests but the owner.

@@ -148,7 +148,8 @@ impl S3Door {
         let query = pairs(parts.uri.query().unwrap_or_default());
         let (region, faults, trailer) = (String::new(), Faults::default(), None);
         let encrypted = parts.extensions.get::<Encrypted>().is_some();
-        let asked = Asked { principal, encrypted, at: None, region, headers: parts.headers, faults, trailer };
+        let (at, settings, headers) = (None, Vec::new(), parts.headers);
+        let asked = Asked { principal, encrypted, at, region, headers, settings, faults, trailer };
         let answer = iam::answer(store, pool, call, &query, &asked, id, Body::from(data)).await?;
         let mut response = Response::new(answer.output);
         *response.status_mut() = answer.status.unwrap_or_default();

@@ -104,6 +104,7 @@ pub(crate) async fn post(
         at: None,
         region: signed.region.to_owned(),
         headers: headers(&list)?,
+        settings: Vec::new(),
         faults: Faults::default(),
         trailer: None,
     });

@@ -19,6 +19,7 @@ mod body;
 #[cfg(test)]
 mod broken;
 mod bucket;
+mod bucket_tags;
 mod chunks;
 mod conditions;
 mod contents;

@@ -4,7 +4,7 @@
 
 use crate::auth::Asked;
 use crate::verbs::Verbs;
-use crate::{acl, bucket, copy, copy_part, cors, delete, get, list, multipart, put, tags, versions};
+use crate::{acl, bucket, bucket_tags, copy, copy_part, cors, delete, get, list, multipart, put, tags, versions};
 use s3s::dto::*;
 use s3s::{S3, S3Request, S3Response, S3Result};
 
@@ -37,9 +37,9 @@ verbs! {
     put_bucket_ownership_controls in acl: PutBucketOwnershipControlsInput => PutBucketOwnershipControlsOutput;
     get_public_access_block in acl: GetPublicAccessBlockInput => GetPublicAccessBlockOutput;
     put_public_access_block in acl: PutPublicAccessBlockInput => PutPublicAccessBlockOutput;
-    get_bucket_tagging in bucket: GetBucketTaggingInput => GetBucketTaggingOutput;
-    put_bucket_tagging in bucket: PutBucketTaggingInput => PutBucketTaggingOutput;
-    delete_bucket_tagging in bucket: DeleteBucketTaggingInput => DeleteBucketTaggingOutput;
+    get_bucket_tagging in bucket_tags: GetBucketTaggingInput => GetBucketTaggingOutput;
+    put_bucket_tagging in bucket_tags: PutBucketTaggingInput => PutBucketTaggingOutput;
+    delete_bucket_tagging in bucket_tags: DeleteBucketTaggingInput => DeleteBucketTaggingOutput;
     get_bucket_request_payment in bucket: GetBucketRequestPaymentInput => GetBucketRequestPaymentOutput;
     get_bucket_cors in cors: GetBucketCorsInput => GetBucketCorsOutput;
     put_bucket_cors in cors: PutBucketCorsInput => PutBucketCorsOutput;

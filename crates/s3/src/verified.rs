@@ -5,7 +5,7 @@
 
 use crate::auth::{Asked, Encrypted, RequestId, presented, token};
 use crate::body::{faulty, whole};
-use crate::bucket;
+use crate::bucket_tags;
 use crate::chunks::Faults;
 use crate::conditions;
 use crate::contents::Contents;
@@ -83,6 +83,7 @@ impl S3Route for Verified {
                 at: None,
                 region: String::new(),
                 headers: request.headers,
+                settings: Vec::new(),
                 faults,
                 trailer: request.trailing_headers,
             };
@@ -114,9 +115,8 @@ impl S3Route for Verified {
         } else {
             small(request.input, &headers, &query, &faults).await?
         };
-        if request.method == Method::PUT && target.place() == Place::Bucket && plain {
-            bucket::without_tags(&body)?;
-        }
+        let makes = request.method == Method::PUT && target.place() == Place::Bucket && plain;
+        let settings = if makes { bucket_tags::of_new(&body)? } else { Vec::new() };
         let reads = matches!(request.method, Method::GET | Method::HEAD);
         let asked = Asked {
             principal,
@@ -124,6 +124,7 @@ impl S3Route for Verified {
             at: if reads { vendor::version(&headers, vendor::VERSION)? } else { None },
             region: request.region.map_or_else(|| "us-east-1".to_owned(), |r| r.as_str().to_owned()),
             headers: headers.clone(),
+            settings,
             faults,
             trailer: request.trailing_headers,
         };

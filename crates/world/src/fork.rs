@@ -12,6 +12,7 @@ use crate::principal::{Principal, Role};
 use crate::quota::{Quota, Room};
 use crate::record::{self, Inode, Kind};
 use crate::session::Session;
+use crate::setting;
 use crate::state::State;
 use crate::store::Store;
 use crate::sync::SyncPoints;
@@ -37,6 +38,8 @@ const MAX_LEAN: usize = 4;
 pub struct CreateOptions {
     /// Whether it answers S3 with version ids from its first object on.
     pub versioned: bool,
+    /// What doors keep with it from the start ([`Session::setting`]): name and value.
+    pub settings: Vec<(String, Vec<u8>)>,
     /// Makes a retried call give the same world.
     pub idempotency: Option<String>,
 }
@@ -50,6 +53,8 @@ pub struct ForkOptions {
     pub ttl: Option<Duration>,
     /// The run it is made for.
     pub run: Option<String>,
+    /// What doors keep with it from the start ([`Session::setting`]): name and value. Those of its base do not come along.
+    pub settings: Vec<(String, Vec<u8>)>,
     /// Makes a retried call give the same fork.
     pub idempotency: Option<String>,
 }
@@ -122,7 +127,9 @@ impl Store {
         };
         let first = first_entry(&state, now, who, Verb::Born, changes, name.as_str());
         let view = self.empty_view(&state);
-        self.make(who, &name, id, record, state, view, first, once.as_ref(), Batch::new())?;
+        let mut batch = Batch::new();
+        setting::keep(&mut batch, id, &options.settings)?;
+        self.make(who, &name, id, record, state, view, first, once.as_ref(), batch)?;
         self.session(who, name.as_str())?.info()
     }
 
@@ -238,6 +245,7 @@ impl Store {
             batch.put(layout::of(Tag::Quota, id), quota.encode());
         }
         self.inherit_retention(world.id, id, &mut batch)?;
+        setting::keep(&mut batch, id, &options.settings)?;
         let made = self.make_submit(who, name, id, record, state, view, first, once, quota, batch);
         if made.is_ok() {
             head.shared_out = true;

@@ -1,4 +1,4 @@
-//! Settings that a door keeps with a world: small, opaque, outside its history. A fork begins without them.
+//! Settings that a door keeps with a world: small, opaque, outside its history. A fork begins without those of its base.
 
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
@@ -31,6 +31,24 @@ fn read(value: Option<Bytes>) -> Result<Option<Bytes>> {
     }
 }
 
+/// Adds what a world that is made keeps from the start.
+///
+/// # Errors
+/// `TooLarge` over 64 KiB.
+pub(crate) fn keep(batch: &mut Batch, world: WorldId, settings: &[(String, Vec<u8>)]) -> Result<()> {
+    for (name, value) in settings {
+        batch.put(place(world, name), written(value)?);
+    }
+    Ok(())
+}
+
+fn written(value: &[u8]) -> Result<Vec<u8>> {
+    if value.len() > LARGEST {
+        return Err(Error::new(ErrorKind::TooLarge, format!("a setting has at most {LARGEST} bytes")));
+    }
+    Ok([&[FORM], value].concat())
+}
+
 impl Session {
     /// Returns what a door keeps with the world under a name. `action` is what policies call that; none: they do not name it, and it
     /// is for those who may read all of the world.
@@ -55,14 +73,11 @@ impl Session {
             Some(action) => drop(self.may_list(action, b"")?),
             None => self.need(Role::Admin)?,
         }
-        if value.is_some_and(|value| value.len() > LARGEST) {
-            return Err(Error::new(ErrorKind::TooLarge, format!("a setting has at most {LARGEST} bytes")));
-        }
         let mut batch = Batch::new();
         batch.require(layout::of(Tag::Alive, self.world.id), Expect::Present);
         require_key(&mut batch, Some(&self.who));
         match value {
-            Some(value) => batch.put(place(self.world.id, name), [&[FORM], value].concat()),
+            Some(value) => batch.put(place(self.world.id, name), written(value)?),
             None => batch.delete(place(self.world.id, name)),
         };
         self.store.submit_for(&self.world, Some(&self.who), batch, Durability::Durable)?.wait()?;

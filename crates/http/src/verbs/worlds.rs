@@ -54,7 +54,7 @@ pub(super) fn fork(
     idempotency: Option<String>,
 ) -> Result<Reply> {
     let at = new.at.as_deref().map(At::parse).transpose()?;
-    let options = ForkOptions { at, ttl: ttl(new.ttl_seconds)?, run: None, idempotency };
+    let options = ForkOptions { at, ttl: ttl(new.ttl_seconds)?, idempotency, ..ForkOptions::default() };
     let info = inner.store.fork(who, base, &new.name, &options)?;
     Reply::with_status(StatusCode::CREATED, &convert::world(info))
 }

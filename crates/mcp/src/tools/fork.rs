@@ -59,7 +59,7 @@ impl Tool for Fork {
             format!("{stem}-{}", bound.store().env().token(8))
         });
         let at = ask.at.as_deref().map(At::parse).transpose()?;
-        let options = ForkOptions { at, ttl, run: None, idempotency: None };
+        let options = ForkOptions { at, ttl, ..ForkOptions::default() };
         let info = bound.store().fork(bound.who(), base, &name, &options)?;
         Ok(Answer { fork: info.name, version: info.version.to_string() })
     }

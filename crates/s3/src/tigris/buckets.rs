@@ -26,7 +26,8 @@ pub(super) async fn fork(
         .pool
         .run(move || {
             let who = &call.asked.principal;
-            let options = ForkOptions { at: at.map(At::Version), ..ForkOptions::default() };
+            let settings = call.asked.settings.clone();
+            let options = ForkOptions { at: at.map(At::Version), settings, ..ForkOptions::default() };
             // The key is asked about the base before anything else is looked at.
             door.session(&call.asked, &source, None)?;
             let about = if at.is_some() { About::Version } else { About::World };

@@ -194,12 +194,43 @@ fn a_parameter_that_is_not_known_changes_nothing() {
     root.ask(&Ask::new("HEAD", "/empty")).ok();
     let own = root.ask(&Ask::new("PUT", "/new").header("x-amz-bucket-namespace", "account-regional"));
     assert_eq!(own.fault(), (501, "NotImplemented".into()));
-    let tags = "<Tags><Tag><Key>a</Key><Value>b</Value></Tag></Tags>";
-    for inside in [tags, "<Bucket><Type>Directory</Type></Bucket>"] {
-        let body = format!("<CreateBucketConfiguration>{inside}</CreateBucketConfiguration>");
-        assert_eq!(root.put("/new", body).fault(), (501, "NotImplemented".into()), "{inside}");
-    }
+    let directory = "<CreateBucketConfiguration><Bucket><Type>Directory</Type></Bucket></CreateBucketConfiguration>";
+    assert_eq!(root.put("/new", directory).fault(), (501, "NotImplemented".into()));
     assert_eq!(root.ask(&Ask::new("HEAD", "/new")).status, 404);
+}
+
+#[test]
+fn a_bucket_is_made_with_its_tags_or_not_at_all() {
+    let house = House::with_base();
+    let root = &house.root;
+    let new = |inside: &str| format!("<CreateBucketConfiguration>{inside}</CreateBucketConfiguration>");
+    let tag = |key: &str| format!("<Tag><Key>{key}</Key><Value>b&amp;c</Value></Tag>");
+    let tags = |keys: &[&str]| format!("<Tags>{}</Tags>", keys.iter().map(|key| tag(key)).collect::<String>());
+    for (inside, fault) in [
+        (tags(&["a", "a"]), "InvalidTag"),
+        (tags(&[""]), "InvalidTag"),
+        (tags(&["a"]) + &tags(&["b"]), "MalformedXML"),
+        ("<Tags><Tag><Key>a</Key>".to_owned(), "MalformedXML"),
+    ] {
+        assert_eq!(root.put("/new", new(&inside)).fault(), (400, fault.into()), "{inside}");
+        assert_eq!(root.ask(&Ask::new("HEAD", "/new")).status, 404, "{inside}");
+    }
+    let place = "<LocationConstraint>eu-west-1</LocationConstraint><Later><Deeper>x</Deeper></Later>";
+    root.put("/new", new(&format!("{place}{}", tags(&["a", "d"])))).ok();
+    let got = root.get("/new?tagging=").ok();
+    assert_eq!(got.tags("Key"), ["a", "d"]);
+    assert_eq!(got.tag("Value"), "b&c");
+    assert_eq!(root.put("/new", new(&tags(&["e"]))).fault(), (409, "BucketAlreadyOwnedByYou".into()));
+    assert_eq!(root.get("/new?tagging=").ok().tags("Key"), ["a", "d"], "what is asked of a new one is not done to it");
+    root.put("/plain", new(&tags(&[]))).ok();
+    assert_eq!(root.get("/plain?tagging=").fault(), (404, "NoSuchTagSet".into()));
+    let fork = |name: &str, inside: &str| {
+        root.ask(&Ask::new("PUT", name).header("x-tigris-fork-source-bucket", "new").body(new(inside))).ok();
+    };
+    fork("/tagged-fork", &tags(&["f"]));
+    assert_eq!(root.get("/tagged-fork?tagging=").ok().tags("Key"), ["f"]);
+    fork("/bare-fork", "");
+    assert_eq!(root.get("/bare-fork?tagging=").fault(), (404, "NoSuchTagSet".into()), "tags do not come along");
 }
 
 #[test]
