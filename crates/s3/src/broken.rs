@@ -1,11 +1,15 @@
-//! Properties of what reads bytes of strangers: the framing of chunks, keys as text, copy sources, queries. Known troublemakers lie in `corpus/`,
-//! and every run edits them further.
+//! Properties of what reads bytes of strangers: the framing of chunks, keys as text, copy sources, queries, documents. Known troublemakers
+//! lie in `corpus/`, and every run edits them further.
 
+use crate::bucket_tags;
 use crate::chunks::tests::run;
 use crate::guard::pairs;
 use crate::names::{key_of, text_of, xml_of};
 use crate::source::Source;
 use proptest::prelude::*;
+use s3s::Body;
+use s3s::dto::{CORSConfiguration, CompletedMultipartUpload, Delete, Tag, Tagging, VersioningConfiguration};
+use s3s::xml::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The troublemakers of one kind.
 fn corpus(kind: &str) -> Vec<Vec<u8>> {
@@ -16,7 +20,7 @@ fn corpus(kind: &str) -> Vec<Vec<u8>> {
 }
 
 /// One of the corpus, with some bytes changed, put in, or taken out.
-fn edited(kind: &str) -> impl Strategy<Value = Vec<u8>> + use<> {
+pub(crate) fn edited(kind: &str) -> impl Strategy<Value = Vec<u8>> + use<> {
     let edits = prop::collection::vec((any::<prop::sample::Index>(), 0..3u8, any::<u8>()), 0..6);
     (prop::sample::select(corpus(kind)), edits).prop_map(|(mut bytes, edits)| {
         for (at, what, byte) in edits {
@@ -47,7 +51,50 @@ fn data_of(mut body: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
+/// Reads a document as the router does.
+fn document<T: for<'xml> Deserialize<'xml>>(bytes: &[u8]) -> Option<T> {
+    let mut reader = Deserializer::new(bytes);
+    T::deserialize(&mut reader).ok().filter(|_| reader.expect_eof().is_ok())
+}
+
 proptest! {
+    /// A document of whatever kind ends in an answer, and says no more than it has room for.
+    #[test]
+    fn documents(bytes in edited("documents")) {
+        let room = bytes.len();
+        if let Some(delete) = document::<Delete>(&bytes) {
+            prop_assert!(delete.objects.iter().map(|object| object.key.len()).sum::<usize>() <= room);
+        }
+        if let Some(tagging) = document::<Tagging>(&bytes) {
+            let texts = tagging.tag_set.iter().flat_map(|tag| [&tag.key, &tag.value]).flatten();
+            prop_assert!(texts.map(String::len).sum::<usize>() <= room, "an entity grew");
+        }
+        let _ = document::<CompletedMultipartUpload>(&bytes);
+        let _ = document::<CORSConfiguration>(&bytes);
+        let _ = document::<VersioningConfiguration>(&bytes);
+        if let Ok(settings) = bucket_tags::of_new(&Body::from(bytes)) {
+            prop_assert!(settings.len() <= 1);
+        }
+    }
+
+    /// The tags of a new bucket are those of its document, in their order, whatever is in them.
+    #[test]
+    fn tags_of_a_new_bucket(tags in prop::collection::vec(("\\PC{1,9}", "\\PC{0,9}"), 0..5)) {
+        let mut text = Vec::new();
+        let set: Vec<Tag> =
+            tags.iter().map(|(key, value)| Tag { key: Some(key.clone()), value: Some(value.clone()) }).collect();
+        Tagging { tag_set: set }.serialize(&mut Serializer::new(&mut text)).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let text = text.replace("<Tagging>", "<CreateBucketConfiguration>").replace("TagSet>", "Tags>");
+        let text = text.replace("</Tagging>", "</CreateBucketConfiguration>");
+        let read = bucket_tags::of_new(&Body::from(text));
+        let twice = tags.iter().enumerate().any(|(at, (key, _))| tags[..at].iter().any(|(other, _)| other == key));
+        prop_assert_eq!(read.is_err(), twice);
+        let kept = read.unwrap_or_default().pop().map(|(_, value)| serde_json::from_slice(&value).unwrap());
+        let wanted = (!tags.is_empty() && !twice).then_some(tags);
+        prop_assert_eq!(kept, wanted);
+    }
+
     /// Where the network cuts a body changes nothing, and what passes holds the declared data.
     #[test]
     fn chunks(body in edited("chunks"), cut in 1..20usize, declared in 0..8u64, unsigned: bool) {

@@ -138,3 +138,6 @@ impl Condition {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
