@@ -63,12 +63,7 @@ impl Server {
 
     /// The time that the server's threads have spent on a processor.
     pub fn cpu(&self) -> Duration {
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
-        let spent = |task: std::fs::DirEntry| -> Option<u64> {
-            let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
-            text.split_whitespace().next()?.parse().ok()
-        };
-        Duration::from_nanos(tasks.filter_map(spent).sum())
+        spent(&self.child.id().to_string())
     }
 
     pub fn command(&self, args: &[&str]) -> bool {
@@ -87,6 +82,16 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// The time that the threads of a process have spent on a processor.
+pub fn spent(pid: &str) -> Duration {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let of = |task: std::fs::DirEntry| -> Option<u64> {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse().ok()
+    };
+    Duration::from_nanos(tasks.filter_map(of).sum())
 }
 
 /// Bodies up to this length go out together with their head, in bytes.
