@@ -101,6 +101,7 @@ pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
     /// Starts at the first byte of `input`.
+    #[inline]
     pub fn new(input: &'a [u8]) -> Self {
         Self(input)
     }
@@ -109,6 +110,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Short`] when fewer are left.
+    #[inline]
     pub fn take(&mut self, n: usize) -> Result<&'a [u8], DecodeError> {
         let (head, tail) = self.0.split_at_checked(n).ok_or(DecodeError::Short)?;
         self.0 = tail;
@@ -119,6 +121,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// See [`Reader::take`].
+    #[inline]
     pub fn u8(&mut self) -> Result<u8, DecodeError> {
         Ok(self.take(1)?[0])
     }
@@ -127,7 +130,17 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Range`] when it is over 64 bits.
+    #[inline]
     pub fn var(&mut self) -> Result<u64, DecodeError> {
+        // Most numbers are lengths and counts of one byte.
+        if let [byte @ ..0x80, rest @ ..] = self.0 {
+            self.0 = rest;
+            return Ok(u64::from(*byte));
+        }
+        self.long()
+    }
+
+    fn long(&mut self) -> Result<u64, DecodeError> {
         let mut n = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;
@@ -147,6 +160,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// See [`Reader::var`].
+    #[inline]
     pub fn int(&mut self) -> Result<i64, DecodeError> {
         let n = self.var()?;
         Ok((n >> 1) as i64 ^ -((n & 1) as i64))
@@ -156,6 +170,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Range`] when it does not fit.
+    #[inline]
     pub fn var32(&mut self) -> Result<u32, DecodeError> {
         u32::try_from(self.var()?).map_err(|_| DecodeError::Range)
     }
@@ -164,6 +179,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// See [`Reader::take`].
+    #[inline]
     pub fn u64(&mut self) -> Result<u64, DecodeError> {
         let mut eight = [0; 8];
         eight.copy_from_slice(self.take(8)?);
@@ -184,6 +200,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// See [`Reader::take`].
+    #[inline]
     pub fn hash(&mut self) -> Result<Hash, DecodeError> {
         let mut hash = Hash::default();
         hash.0.copy_from_slice(self.take(32)?);
@@ -194,6 +211,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Short`] when the length is past the end.
+    #[inline]
     pub fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         let n = usize::try_from(self.var()?).map_err(|_| DecodeError::Range)?;
         self.take(n)
@@ -203,6 +221,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Range`] when it is not UTF-8.
+    #[inline]
     pub fn str(&mut self) -> Result<&'a str, DecodeError> {
         std::str::from_utf8(self.bytes()?).map_err(|_| DecodeError::Range)
     }

@@ -8,10 +8,10 @@ use crate::errors::internal;
 use crate::meta::stamp;
 use crate::names::Written;
 use bytes::Bytes;
-use mw_world::{Listed, ObjectInfo};
+use mw_world::Brief;
 use s3s::dto::{ChecksumType, Object, TimestampFormat};
 use s3s::xml::Serializer;
-use s3s::{Body, S3Result};
+use s3s::{Body, S3Error, S3Result};
 use std::io::Write;
 
 /// What an empty object looks like, and no text that was escaped.
@@ -25,17 +25,6 @@ const DAY: u64 = 86_400;
 pub(crate) struct Contents(Bytes);
 
 impl Contents {
-    /// Writes the objects among `items`.
-    pub(crate) fn of(items: &[Listed], written: Written, owned: bool) -> S3Result<Self> {
-        let mut writer = Writer { out: Vec::with_capacity(items.len() * USUAL), written, owned, day: None };
-        for item in items {
-            if let Listed::Object(info) = item {
-                writer.object(info)?;
-            }
-        }
-        Ok(Self(writer.out.into()))
-    }
-
     /// Returns what `s3s` is to write in their place.
     pub(crate) fn place(&self) -> Vec<Object> {
         if self.0.is_empty() { Vec::new() } else { vec![Object::default()] }
@@ -50,51 +39,73 @@ impl Contents {
     }
 }
 
-struct Writer {
+/// Writes the objects of a page, one after another.
+pub(crate) struct Writer {
     out: Vec<u8>,
     written: Written,
     owned: bool,
     /// The day that was written last, in days since 1970, and its text up to the hour.
     day: Option<(u64, [u8; 11])>,
+    failed: Option<S3Error>,
 }
 
 impl Writer {
-    fn object(&mut self, info: &ObjectInfo) -> S3Result<()> {
+    /// Starts a page of about `objects` objects, with or without their owner.
+    pub(crate) fn new(objects: usize, written: Written, owned: bool) -> Self {
+        Self { out: Vec::with_capacity(objects * USUAL), written, owned, day: None, failed: None }
+    }
+
+    /// Adds an object. After one that cannot be written nothing is.
+    pub(crate) fn add(&mut self, brief: &Brief<'_>) {
+        if self.failed.is_none() {
+            self.failed = self.object(brief).err();
+        }
+    }
+
+    /// Ends the page.
+    ///
+    /// # Errors
+    /// An object could not be written.
+    pub(crate) fn finish(self) -> S3Result<Contents> {
+        self.failed.map_or_else(|| Ok(Contents(self.out.into())), Err)
+    }
+
+    fn object(&mut self, brief: &Brief<'_>) -> S3Result<()> {
         self.raw(b"<Contents>");
-        for sum in &info.checksums {
+        for (algorithm, _) in brief.checksums {
             self.raw(b"<ChecksumAlgorithm>");
-            self.raw(name(sum.algorithm).as_bytes());
+            self.raw(name(*algorithm).as_bytes());
             self.raw(b"</ChecksumAlgorithm>");
         }
-        if let Some(sum) = info.checksums.first() {
+        if let Some((_, composite)) = brief.checksums.first() {
             self.raw(b"<ChecksumType>");
-            self.raw(if sum.composite { ChecksumType::COMPOSITE } else { ChecksumType::FULL_OBJECT }.as_bytes());
+            self.raw(if *composite { ChecksumType::COMPOSITE } else { ChecksumType::FULL_OBJECT }.as_bytes());
             self.raw(b"</ChecksumType>");
         }
         self.raw(b"<ETag>\"");
-        self.raw(info.etag.as_bytes());
+        self.raw(brief.etag.as_bytes());
         self.raw(b"\"</ETag>");
         let plain = match self.written {
             Written::Url => |b: u8| b.is_ascii_alphanumeric() || b"-_.~/".contains(&b),
             Written::Xml => is_plain,
         };
-        if info.key.iter().all(|b| plain(*b)) {
+        if brief.key.iter().all(|b| plain(*b)) {
             self.raw(b"<Key>");
-            self.raw(&info.key);
+            self.raw(brief.key);
             self.raw(b"</Key>");
         } else {
-            self.text("Key", &self.written.write(&info.key))?;
+            self.text("Key", &self.written.write(brief.key))?;
         }
         self.raw(b"<LastModified>");
-        self.time(info.modified)?;
+        self.time(brief.modified)?;
         self.raw(b"</LastModified>");
         if self.owned {
             self.raw(b"<Owner><DisplayName>manyworlds</DisplayName><ID>manyworlds</ID></Owner>");
         }
         self.raw(b"<Size>");
-        self.number(info.size as i64);
+        self.number(brief.size as i64);
         self.raw(b"</Size>");
-        match info.meta.storage_class.as_deref() {
+        match brief.storage_class {
             None => self.raw(b"<StorageClass>STANDARD</StorageClass>"),
             Some(class) => self.text("StorageClass", class)?,
         }

@@ -4,14 +4,14 @@
 //! token is the place at which the engine goes on, opaque to the client.
 
 use crate::auth::Asked;
-use crate::contents::Contents;
+use crate::contents::{Contents, Writer};
 use crate::errors::{About, error, of};
 use crate::meta::{algorithm, stamp, sum_type};
 use crate::names::{Written, key_of};
 use crate::owner::{initiator, owner};
 use crate::verbs::Verbs;
 use bytes::Bytes;
-use mw_world::{ListRequest, Listed, Listing, Session, UploadInfo};
+use mw_world::{ListRequest, Session, Shown, UploadInfo};
 use s3s::dto::*;
 use s3s::{S3ErrorCode, S3Response, S3Result};
 use std::sync::Arc;
@@ -44,22 +44,17 @@ struct Page {
     next: Option<Bytes>,
 }
 
-/// Asks the engine for one page. A page of nothing is not truncated: a client would go on for ever.
-fn page(session: &Session, request: ListRequest, written: Written, owned: bool) -> S3Result<Page> {
-    let listing = match request.limit {
-        0 => Listing::default(),
-        _ => session.list(&request).map_err(|e| of(&e, About::World))?,
-    };
-    let prefixes = listing.items.iter().filter_map(|item| match item {
-        Listed::Prefix(prefix) => Some(CommonPrefix { prefix: Some(written.write(prefix)) }),
-        Listed::Object(_) => None,
+/// Asks the engine for one page, and writes its objects from where they lie. A page of nothing is not truncated: a client would go on
+/// for ever.
+fn page(session: &Session, request: &ListRequest, written: Written, owned: bool) -> S3Result<Page> {
+    let listing = session.list_briefly(request).map_err(|e| of(&e, About::World))?;
+    let (mut objects, mut prefixes) = (Writer::new(listing.len(), written, owned), Vec::new());
+    let shown = listing.show(|item| match item {
+        Shown::Object(brief) => objects.add(&brief),
+        Shown::Prefix(prefix) => prefixes.push(CommonPrefix { prefix: Some(written.write(prefix)) }),
     });
-    Ok(Page {
-        contents: Contents::of(&listing.items, written, owned)?,
-        prefixes: prefixes.collect(),
-        count: listing.items.len(),
-        next: listing.next,
-    })
+    shown.map_err(|e| of(&e, About::World))?;
+    Ok(Page { contents: objects.finish()?, prefixes, count: listing.len(), next: listing.next })
 }
 
 /// Makes an answer that the objects of the page belong into.
@@ -90,7 +85,7 @@ pub(crate) async fn list_objects(
         ..ListObjectsOutput::default()
     };
     let request = ListRequest { prefix, delimiter: rolled.then_some(delimiter), after: marker, limit };
-    let page = verbs.within(&asked, &input.bucket, move |s| page(&s, request, written, true)).await?;
+    let page = verbs.within(&asked, &input.bucket, move |s| page(&s, &request, written, true)).await?;
     output.is_truncated = Some(page.next.is_some());
     // Without a delimiter a client goes on after the last key, as AWS has it.
     output.next_marker = page.next.filter(|_| rolled).map(|next| written.write(&next));
@@ -125,7 +120,7 @@ pub(crate) async fn list_objects_v2(
         ..ListObjectsV2Output::default()
     };
     let request = ListRequest { prefix, delimiter: rolled.then_some(delimiter), after, limit };
-    let page = verbs.within(&asked, &input.bucket, move |s| page(&s, request, written, owned)).await?;
+    let page = verbs.within(&asked, &input.bucket, move |s| page(&s, &request, written, owned)).await?;
     output.key_count = Some(page.count as i32);
     output.is_truncated = Some(page.next.is_some());
     output.next_continuation_token = page.next.map(|next| token(&next));

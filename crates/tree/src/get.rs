@@ -24,8 +24,8 @@ pub(crate) fn get(store: &Store, root: &Root, key: &[u8]) -> Result<Option<Value
 }
 
 pub(crate) fn get_many(store: &Store, root: &Root, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Value>>> {
-    if !keys.is_sorted_by(|a, b| a.as_ref() <= b.as_ref()) {
-        return Err(Error::Unsorted);
+    if !keys.is_sorted_by(|a, b| a.as_ref() < b.as_ref()) {
+        return repeated(store, root, keys);
     }
     let mut found = vec![None; keys.len()];
     if let Some(top) = root.top().filter(|_| !keys.is_empty()) {
@@ -34,7 +34,24 @@ pub(crate) fn get_many(store: &Store, root: &Root, keys: &[impl AsRef<[u8]>]) ->
     Ok(found)
 }
 
-/// Looks up `keys` beneath `node`, entering each child once.
+/// Looks up keys of which some are asked for more than once.
+fn repeated(store: &Store, root: &Root, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Value>>> {
+    let mut distinct: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+    distinct.dedup();
+    // What is left in order is in strict order now.
+    if !distinct.is_sorted() {
+        return Err(Error::Unsorted);
+    }
+    let found = get_many(store, root, &distinct)?;
+    let mut at = 0;
+    let each = keys.iter().map(|key| {
+        at += usize::from(distinct[at] != key.as_ref());
+        found[at].clone()
+    });
+    Ok(each.collect())
+}
+
+/// Looks up `keys`, each after the one before it, beneath `node`, entering each child once.
 fn gather<K: AsRef<[u8]>>(store: &Store, node: &Node, mut keys: &[K], mut found: &mut [Option<Value>]) -> Result<()> {
     let mut from = 0;
     while let Some(key) = keys.first().map(AsRef::as_ref) {
@@ -52,7 +69,8 @@ fn gather<K: AsRef<[u8]>>(store: &Store, node: &Node, mut keys: &[K], mut found:
             those[0] = Some(store.value(node, &node.record(at)?)?);
         }
         (keys, found) = (&keys[here..], others);
-        from = at;
+        // What was found, or entered, is before all keys that are left.
+        from = at + usize::from(node.level() > 0 || place.is_ok());
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A lazy walk over a range of the map, from either end. Nodes are loaded when an entry of them is asked for.
 //!
-//! Invariant: what was returned from one end is never returned from the other, for each returned entry moves its end of
-//! the range past its key.
+//! Invariant: what was returned from one end is never returned from the other. As soon as both are walked, each returned entry moves
+//! its end of the range past its key; a walk from one end alone has no need of that.
 
 use crate::Result;
 use crate::node::Node;
@@ -39,7 +39,13 @@ impl Scan {
     fn step_front(&mut self) -> Result<Option<Entry>> {
         let mut path = match self.front.take() {
             Some(path) => path,
-            None => self.seek_front()?,
+            None => {
+                // The entries from the last one that the back returned are no longer in the range.
+                if let Some((leaf, left)) = self.back.as_ref().and_then(|path| path.last()) {
+                    self.range.1 = Bound::Excluded(leaf.key_bytes(*left));
+                }
+                self.seek_front()?
+            }
         };
         let found = self.forward(&mut path)?;
         self.front = Some(path);
@@ -49,7 +55,7 @@ impl Scan {
             Bound::Included(end) => key <= *end,
             Bound::Excluded(end) => key < *end,
         };
-        if inside {
+        if inside && self.back.is_some() {
             self.range.0 = Bound::Excluded(key.clone());
         }
         Ok(inside.then_some((key, value)))
@@ -58,7 +64,13 @@ impl Scan {
     fn step_back(&mut self) -> Result<Option<Entry>> {
         let mut path = match self.back.take() {
             Some(path) => path,
-            None => self.seek_back()?,
+            None => {
+                // Neither are those up to the last one that the front returned.
+                if let Some((leaf, taken)) = self.front.as_ref().and_then(|path| path.last()) {
+                    self.range.0 = Bound::Excluded(leaf.key_bytes(*taken - 1));
+                }
+                self.seek_back()?
+            }
         };
         let found = self.backward(&mut path)?;
         self.back = Some(path);
@@ -68,7 +80,7 @@ impl Scan {
             Bound::Included(start) => key >= *start,
             Bound::Excluded(start) => key > *start,
         };
-        if inside {
+        if inside && self.front.is_some() {
             self.range.1 = Bound::Excluded(key.clone());
         }
         Ok(inside.then_some((key, value)))

@@ -84,11 +84,11 @@ pub use key_record::seal_secrets;
 pub use keys::{Grant, KeyInfo, KeyRequest};
 pub use listener::{Changed, Listener, Subscription};
 pub use merge::{Combine, Conflict, ConflictKind, Policy, Side};
-pub use object::{Checksum, ChecksumAlgorithm, ObjectInfo, ObjectMeta, PartSums};
+pub use object::{Brief, Checksum, ChecksumAlgorithm, ObjectInfo, ObjectMeta, PartSums, SumKind};
 pub use objects::{
-    Conditions, CopyOptions, Deleted, ListRequest, Listed, ListedVersion, Listing, Marker, Object, PartCopy, PartInfo,
-    PartSaid, PutOptions, RenameOptions, Staged, Stretch, UploadInfo, UploadOptions, Versioned, VersionsListing,
-    VersionsRequest,
+    BriefListing, Conditions, CopyOptions, Deleted, ListRequest, Listed, ListedVersion, Listing, Marker, Object,
+    PartCopy, PartInfo, PartSaid, PutOptions, RenameOptions, Shown, Staged, Stretch, UploadInfo, UploadOptions,
+    Versioned, VersionsListing, VersionsRequest,
 };
 pub use policy_record::PolicyInfo;
 pub use power::Verbs;

@@ -28,7 +28,7 @@ mod walk;
 
 pub use conditions::Conditions;
 pub use copy::CopyOptions;
-pub use list::{ListRequest, Listed, Listing};
+pub use list::{BriefListing, ListRequest, Listed, Listing, Shown};
 pub use parts::{PartCopy, PartInfo, PartSaid};
 pub use put::PutOptions;
 pub use read::{Object, Stretch};

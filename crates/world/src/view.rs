@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::record::{self, Entry, Extent, Inode, Kind};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use mw_model::{ErrorKind, Ino, Seq, Version};
 use mw_tree::{Root, Scan, Tree, Value};
 use std::collections::{BTreeSet, VecDeque};
@@ -76,8 +76,10 @@ impl View {
     pub(crate) fn get_many(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Value>>> {
         // What changed lately is mostly somewhere else, and one look tells.
         let ends = keys.first().zip(keys.last());
-        let near = ends.is_some_and(|(first, last)| self.changes_between(first.as_ref(), last.as_ref()));
-        let changed: Vec<_> = keys.iter().map(|key| if near { self.changed(key.as_ref()) } else { None }).collect();
+        if !ends.is_some_and(|(first, last)| self.changes_between(first.as_ref(), last.as_ref())) {
+            return Ok(self.tree.get_many(&self.root, keys)?);
+        }
+        let changed: Vec<_> = keys.iter().map(|key| self.changed(key.as_ref())).collect();
         let deeper: Vec<_> =
             keys.iter().zip(&changed).filter(|(_, changed)| changed.is_none()).map(|(key, _)| key).collect();
         let mut stored = self.tree.get_many(&self.root, &deeper)?.into_iter();
@@ -126,11 +128,13 @@ impl View {
         };
         let layer = |overlay: &Overlay| Layer {
             overlay: overlay.clone(),
-            rest: if empty { None } else { Some(range.clone()) },
+            rest: Some(range.clone()),
             taken: VecDeque::new(),
             step: 1,
         };
-        let layers = self.layers().map(|o| layer(o).peekable()).collect();
+        // What changed lately is mostly somewhere else.
+        let near = |overlay: &&Overlay| !empty && overlay.range::<_, Bytes>(range.clone()).next().is_some();
+        let layers = self.layers().filter(near).map(|o| layer(o).peekable()).collect();
         let tree = (!empty).then(|| self.tree.scan(&self.root, range.clone()).peekable());
         Records { layers, tree }
     }
@@ -162,7 +166,7 @@ impl View {
     /// Walks the entries of a directory whose raw names are at or after `from`.
     pub(crate) fn entries(&self, parent: Ino, from: &[u8]) -> impl Iterator<Item = Result<(Bytes, Entry)>> + use<> {
         self.scan(record::key(parent, Kind::Entry, from), record::key_after(parent, Kind::Entry))
-            .map(|item| item.and_then(|(key, value)| Ok((key.slice(9..), Entry::decode(&value)?))))
+            .map(|item| item.and_then(|(key, value)| Ok((name_of(key), Entry::decode(&value)?))))
     }
 
     /// Returns the extents that overlap `start..end` of a file, in order.
@@ -209,6 +213,12 @@ impl View {
     pub(crate) fn kind(&self, ino: Ino, kind: Kind) -> Records {
         self.scan(record::key(ino, kind, &[]), record::key_after(ino, kind))
     }
+}
+
+/// Returns the raw name in an entry's key.
+fn name_of(mut key: Bytes) -> Bytes {
+    key.advance(9);
+    key
 }
 
 /// Returns the file offset in an extent's key.

@@ -3,57 +3,43 @@
 use super::*;
 use crate::meta::{algorithm, etag, sum_type};
 use crate::owner::owner;
-use mw_model::{FileType, Ino, Version};
-use mw_world::{Checksum, ChecksumAlgorithm, ObjectMeta};
+use mw_world::{ChecksumAlgorithm, SumKind};
 use s3s::dto::{CommonPrefix, ListObjectsV2Output, ObjectStorageClass};
 use s3s::xml::Serialize;
 
-fn object(info: &ObjectInfo, written: Written, owned: bool) -> Object {
-    let algorithms: Vec<_> = info.checksums.iter().map(|c| algorithm(c.algorithm)).collect();
+fn object(brief: &Brief<'_>, written: Written, owned: bool) -> Object {
+    let algorithms: Vec<_> = brief.checksums.iter().map(|(kind, _)| algorithm(*kind)).collect();
     Object {
-        key: Some(written.write(&info.key)),
-        e_tag: Some(etag(&info.etag)),
-        last_modified: Some(stamp(info.modified)),
-        size: Some(info.size as i64),
+        key: Some(written.write(brief.key)),
+        e_tag: Some(etag(&brief.etag)),
+        last_modified: Some(stamp(brief.modified)),
+        size: Some(brief.size as i64),
         owner: owned.then(owner),
         storage_class: Some(ObjectStorageClass::from(
-            info.meta.storage_class.clone().unwrap_or_else(|| ObjectStorageClass::STANDARD.to_owned()),
+            brief.storage_class.unwrap_or(ObjectStorageClass::STANDARD).to_owned(),
         )),
-        checksum_type: info.checksums.first().map(|c| sum_type(c.composite)),
+        checksum_type: brief.checksums.first().map(|(_, composite)| sum_type(*composite)),
         checksum_algorithm: (!algorithms.is_empty()).then_some(algorithms),
         ..Object::default()
     }
 }
 
-fn info(key: &[u8]) -> ObjectInfo {
-    ObjectInfo {
-        key: Bytes::copy_from_slice(key),
-        ino: Ino(7),
-        size: 0,
-        modified: 0,
-        version: Version(0),
-        unversioned: false,
-        etag: "d41d8cd98f00b204e9800998ecf8427e-2".to_owned(),
-        meta: ObjectMeta::default(),
-        checksums: Vec::new(),
-        parts: Vec::new(),
-        part_sums: None,
-        kind: FileType::File,
-        mode: 0,
-        uid: 0,
-        gid: 0,
-        mtime: 0,
-    }
+fn brief(key: &[u8]) -> Brief<'_> {
+    let etag = "d41d8cd98f00b204e9800998ecf8427e-2".into();
+    Brief { key, size: 0, modified: 0, etag, checksums: &[], storage_class: None }
 }
 
-fn sum(algorithm: ChecksumAlgorithm, composite: bool) -> Checksum {
-    Checksum { algorithm, value: "AAAA".to_owned(), composite }
-}
+const SUMS: [SumKind; 5] = [
+    (ChecksumAlgorithm::Crc32, false),
+    (ChecksumAlgorithm::Crc32c, false),
+    (ChecksumAlgorithm::Crc64Nvme, false),
+    (ChecksumAlgorithm::Sha1, false),
+    (ChecksumAlgorithm::Sha256, false),
+];
 
-/// Keys with everything in them, times at the edges of days and seconds, every field there is.
-fn odd() -> Vec<Listed> {
-    let mut odd: Vec<ObjectInfo> = (0..=255u8).map(|b| info(&[b'a', b, b'z'])).collect();
-    let keys: [&[u8]; 12] = [
+/// Keys with every byte and everything else that is odd in them.
+fn keys() -> Vec<Vec<u8>> {
+    let odd: [&[u8]; 12] = [
         b"plain/key-1_2.3~4",
         b" leading and trailing ",
         b"a<b>c&d'e\"f",
@@ -67,24 +53,31 @@ fn odd() -> Vec<Listed> {
         b"",
         &[b'k'; 1100],
     ];
-    odd.extend(keys.map(info));
+    (0..=255u8).map(|b| vec![b'a', b, b'z']).chain(odd.map(<[u8]>::to_vec)).collect()
+}
+
+/// Objects under these keys, at the edges of days and seconds, with every field there is.
+fn odd(keys: &[Vec<u8>]) -> Vec<Brief<'_>> {
+    let mut odd: Vec<Brief<'_>> = keys.iter().map(|key| brief(key)).collect();
     let day = DAY * 1_000_000_000;
     for modified in
         [1, 999_999, 1_000_000, 999_999_999, day - 1, day, 951_782_399_999_999_999, 951_782_400 * 1_000_000_000]
     {
-        odd.push(ObjectInfo { modified, size: modified, ..info(b"time") });
+        odd.push(Brief { modified, size: modified, ..brief(b"time") });
     }
-    odd.push(ObjectInfo { modified: u64::MAX, size: i64::MAX as u64, ..info(b"the end of time") });
+    odd.push(Brief { modified: u64::MAX, size: i64::MAX as u64, ..brief(b"the end of time") });
     for class in ["STANDARD_IA", "a<b"] {
-        let meta = ObjectMeta { storage_class: Some(class.to_owned()), ..ObjectMeta::default() };
-        odd.push(ObjectInfo { meta, ..info(b"class") });
+        odd.push(Brief { storage_class: Some(class), ..brief(b"class") });
     }
-    let sums = crate::digest::ALGORITHMS.map(|algorithm| sum(algorithm, false));
-    odd.push(ObjectInfo { checksums: sums.to_vec(), ..info(b"sums") });
-    odd.push(ObjectInfo { checksums: vec![sum(ChecksumAlgorithm::Sha256, true)], ..info(b"parts") });
-    let mut items: Vec<Listed> = odd.into_iter().map(Listed::Object).collect();
-    items.insert(3, Listed::Prefix(Bytes::from_static(b"prefix/")));
-    items
+    odd.push(Brief { checksums: &SUMS, ..brief(b"sums") });
+    odd.push(Brief { checksums: &[(ChecksumAlgorithm::Sha256, true)], ..brief(b"parts") });
+    odd
+}
+
+fn written(objects: &[Brief<'_>], written: Written, owned: bool) -> Contents {
+    let mut writer = Writer::new(objects.len(), written, owned);
+    objects.iter().for_each(|brief| writer.add(brief));
+    writer.finish().unwrap()
 }
 
 fn text(output: &ListObjectsV2Output) -> Vec<u8> {
@@ -107,15 +100,12 @@ fn page(contents: Vec<Object>) -> ListObjectsV2Output {
 
 #[test]
 fn every_byte_is_as_s3s_would_write_it() {
-    let items = odd();
-    for written in [Written::Url, Written::Xml] {
+    let keys = keys();
+    let items = odd(&keys);
+    for form in [Written::Url, Written::Xml] {
         for owned in [false, true] {
-            let objects = items.iter().filter_map(|item| match item {
-                Listed::Object(info) => Some(object(info, written, owned)),
-                Listed::Prefix(_) => None,
-            });
-            let theirs = text(&page(objects.collect()));
-            let contents = Contents::of(&items, written, owned).unwrap();
+            let theirs = text(&page(items.iter().map(|brief| object(brief, form, owned)).collect()));
+            let contents = written(&items, form, owned);
             let ours = contents.fill(Body::from(text(&page(contents.place()))));
             assert_eq!(String::from_utf8_lossy(&ours.bytes().unwrap()), String::from_utf8_lossy(&theirs));
         }
@@ -124,7 +114,7 @@ fn every_byte_is_as_s3s_would_write_it() {
 
 #[test]
 fn a_page_without_objects_is_left_alone() {
-    let contents = Contents::of(&[Listed::Prefix(Bytes::from_static(b"p/"))], Written::Xml, true).unwrap();
+    let contents = written(&[], Written::Xml, true);
     assert!(contents.place().is_empty());
     let theirs = text(&page(Vec::new()));
     assert_eq!(contents.fill(Body::from(theirs.clone())).bytes().unwrap(), theirs);

@@ -76,6 +76,7 @@ fn verbs_bound_a_role() {
     assert_eq!(drop_box.get("/own/inbox/n").status, 403);
     assert_eq!(drop_box.delete("/own/inbox/n").status, 403);
     assert_eq!(drop_box.get("/own?list-type=2&prefix=inbox%2F").status, 403);
+    assert_eq!(drop_box.get("/own?list-type=2&prefix=inbox%2F&max-keys=0").status, 403, "a page of nothing is a page");
     let (reader, _) = narrowed(&house, Role::Editor, "get+list", "");
     reader.get("/own/top").ok();
     reader.get("/own?list-type=2").ok();

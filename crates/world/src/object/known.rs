@@ -77,11 +77,7 @@ impl Known {
 
     pub(crate) fn decode(value: &Value) -> Result<Self> {
         let mut r = Reader::new(&value.data);
-        let uploaded = match r.u8()? {
-            WHOLE => false,
-            UPLOADED => true,
-            n => return Err(record::newer(n)),
-        };
+        let uploaded = read_uploaded(&mut r)?;
         let (content, etag) = (Version(r.u64()?), r.str()?.to_owned());
         let checksums = read_checksums(&mut r)?;
         let mut parts = Vec::new();
@@ -137,10 +133,19 @@ impl Known {
 }
 
 /// Makes the entity tag of content that came without one. The `-0` tells clients that it is no MD5.
-fn made_etag(ino: Ino, content: Version) -> String {
+pub(crate) fn made_etag(ino: Ino, content: Version) -> String {
     let mut w = Writer::new();
     w.str("etag").u64(ino.0).u64(content.0);
     format!("{}-0", hex::encode(&Hash::of(&w.0).0[..16]))
+}
+
+/// Reads the version of a record: whether it is of what was uploaded in parts.
+pub(crate) fn read_uploaded(r: &mut Reader<'_>) -> Result<bool> {
+    match r.u8()? {
+        WHOLE => Ok(false),
+        UPLOADED => Ok(true),
+        n => Err(record::newer(n)),
+    }
 }
 
 /// Writes checksums.
@@ -202,14 +207,26 @@ pub(crate) fn meta(w: &mut Writer, meta: &ObjectMeta) {
     }
 }
 
-/// Reads headers, user metadata and tags.
-pub(crate) fn read_meta(r: &mut Reader<'_>) -> Result<ObjectMeta> {
-    let mut headers: [Option<String>; 7] = Default::default();
+/// Reads the headers, each where it lies.
+fn read_headers<'a>(r: &mut Reader<'a>) -> Result<[Option<&'a str>; 7]> {
+    let mut headers = [None; 7];
     for header in &mut headers {
         if r.u8()? == 1 {
-            *header = Some(r.str()?.to_owned());
+            *header = Some(r.str()?);
         }
     }
+    Ok(headers)
+}
+
+/// Reads the storage class, and nothing behind it.
+pub(crate) fn read_class<'a>(r: &mut Reader<'a>) -> Result<Option<&'a str>> {
+    let [.., class] = read_headers(r)?;
+    Ok(class)
+}
+
+/// Reads headers, user metadata and tags.
+pub(crate) fn read_meta(r: &mut Reader<'_>) -> Result<ObjectMeta> {
+    let headers = read_headers(r)?.map(|header| header.map(str::to_owned));
     let mut pairs: [Vec<(String, String)>; 2] = Default::default();
     for list in &mut pairs {
         for _ in 0..r.var()? {

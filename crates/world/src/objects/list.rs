@@ -5,14 +5,14 @@
 
 use super::walk::{Step, Walk, holds_key, past};
 use crate::error::{Error, Result};
-use crate::object::Known;
-use crate::object::ObjectInfo;
+use crate::object::{Brief, Known, ObjectInfo};
 use crate::record::{self, Inode, Kind};
 use crate::session::Session;
 use crate::view::View;
 use bytes::Bytes;
 use mw_model::Ino;
 use mw_model::policy::Action;
+use mw_tree::Value;
 
 /// What to list.
 #[derive(Debug, Clone, Default)]
@@ -73,10 +73,84 @@ impl Session {
     /// # Errors
     /// The store failed.
     pub fn list(&self, request: &ListRequest) -> Result<Listing> {
+        let BriefListing { items, stored, next } = self.list_briefly(request)?;
+        let mut near = 0;
+        let described = |item| match item {
+            Item::Prefix(prefix) => Ok(Listed::Prefix(prefix)),
+            Item::Object { key, ino } => {
+                let (inode, known) = stored.of(ino, &mut near)?;
+                Ok(Listed::Object(Known::fresh(known, &inode)?.info(key, ino, &inode)))
+            }
+        };
+        Ok(Listing { items: items.into_iter().map(described).collect::<Result<_>>()?, next })
+    }
+
+    /// Lists as [`Session::list`] does, for whoever looks at each item once.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn list_briefly(&self, request: &ListRequest) -> Result<BriefListing> {
         self.may_list(Action::ListBucket, &request.prefix)?;
         let view = self.view();
         let (items, next) = page(&view, request)?;
-        Ok(Listing { items: described(&view, items)?, next })
+        let stored = Stored::of_all(&view, &items)?;
+        Ok(BriefListing { items, stored, next })
+    }
+}
+
+/// A page of a listing whose objects still lie in their records.
+pub struct BriefListing {
+    items: Vec<Item>,
+    stored: Stored,
+    /// Where the next page goes on; none when this was the last.
+    pub next: Option<Bytes>,
+}
+
+/// An item of a page, lent while it is looked at.
+#[derive(Debug, Clone)]
+pub enum Shown<'a> {
+    /// An object.
+    Object(Brief<'a>),
+    /// Everything that starts like this.
+    Prefix(&'a [u8]),
+}
+
+impl std::fmt::Debug for BriefListing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BriefListing")
+            .field("items", &self.items.len())
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}
+
+impl BriefListing {
+    /// Returns how many items there are.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Returns whether there is nothing on the page.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Shows the items, in the byte order of keys and prefixes.
+    ///
+    /// # Errors
+    /// A record is broken.
+    pub fn show(&self, mut see: impl FnMut(Shown<'_>)) -> Result<()> {
+        let (mut sums, mut near) = (Vec::new(), 0);
+        for item in &self.items {
+            match item {
+                Item::Prefix(prefix) => see(Shown::Prefix(prefix)),
+                Item::Object { key, ino } => {
+                    let (inode, known) = self.stored.of(*ino, &mut near)?;
+                    see(Shown::Object(Brief::of((key, *ino), &inode, known, &mut sums)?));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -143,34 +217,42 @@ pub(crate) fn rolled_up(key: &Bytes, skip: usize, delimiter: &[u8]) -> Option<By
     Some(key.slice(..skip + at + delimiter.len()))
 }
 
-/// Looks up what the items are, all inodes at once.
-fn described(view: &View, items: Vec<Item>) -> Result<Vec<Listed>> {
-    let mut inos: Vec<Ino> = items
-        .iter()
-        .filter_map(|item| match item {
+/// What is stored of the objects of a page.
+struct Stored {
+    /// In order, each once.
+    inos: Vec<Ino>,
+    /// Of each its inode and what S3 knows.
+    pairs: Vec<Option<Value>>,
+}
+
+impl Stored {
+    /// Looks up what the items are, all inodes at once.
+    fn of_all(view: &View, items: &[Item]) -> Result<Self> {
+        let ino = |item: &Item| match item {
             Item::Object { ino, .. } => Some(*ino),
             Item::Prefix(_) => None,
-        })
-        .collect();
-    inos.sort_unstable();
-    inos.dedup();
-    let kinds = [Kind::Inode, Kind::Object];
-    let keys: Vec<_> = inos.iter().flat_map(|ino| kinds.map(|kind| record::single_key(*ino, kind))).collect();
-    let records = view.get_many(&keys)?;
-    let (pairs, _) = records.as_chunks::<2>();
-    items
-        .into_iter()
-        .map(|item| match item {
-            Item::Prefix(prefix) => Ok(Listed::Prefix(prefix)),
-            Item::Object { key, ino } => {
-                let pair = inos.binary_search(&ino).ok().and_then(|at| pairs.get(at));
-                let Some([Some(inode), known]) = pair else {
-                    return Err(Error::corrupt(format!("inode {ino} has a name and no record; run `mw fsck`")));
-                };
-                let inode = Inode::decode(inode)?;
-                let known = Known::fresh(known.as_ref(), &inode)?;
-                Ok(Listed::Object(known.info(key, ino, &inode)))
-            }
-        })
-        .collect()
+        };
+        let mut inos: Vec<Ino> = items.iter().filter_map(ino).collect();
+        inos.sort_unstable();
+        inos.dedup();
+        let kinds = [Kind::Inode, Kind::Object];
+        let keys: Vec<_> = inos.iter().flat_map(|ino| kinds.map(|kind| record::single_key(*ino, kind))).collect();
+        Ok(Self { pairs: view.get_many(&keys)?, inos })
+    }
+
+    /// Returns an inode, and what S3 knows of it. `near` is where it is looked for first, behind the one that was asked for last: what
+    /// was put in the order of names is numbered so.
+    fn of(&self, ino: Ino, near: &mut usize) -> Result<(Inode, Option<&Value>)> {
+        let (pairs, _) = self.pairs.as_chunks::<2>();
+        let at = match self.inos.get(*near) {
+            Some(next) if *next == ino => *near,
+            _ => self.inos.binary_search(&ino).unwrap_or(usize::MAX - 1),
+        };
+        *near = at + 1;
+        let pair = pairs.get(at);
+        let Some([Some(inode), known]) = pair else {
+            return Err(Error::corrupt(format!("inode {ino} has a name and no record; run `mw fsck`")));
+        };
+        Ok((Inode::decode(inode)?, known.as_ref()))
+    }
 }

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::files::split_key;
 use crate::record::Entry;
 use crate::view::View;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use mw_model::{FileType, Ino};
 
 /// What a walk comes to.
@@ -29,7 +29,12 @@ pub(crate) struct Walk<'a> {
     base: Option<(Bytes, Ino)>,
     /// Directories from the base down, each with the names still to come.
     frames: Vec<Frame>,
+    /// Where keys are joined, many in one piece of memory.
+    keys: BytesMut,
 }
+
+/// How much memory keys are joined in at once, in bytes.
+const JOINED: usize = 16 << 10;
 
 struct Frame {
     path: Bytes,
@@ -47,7 +52,8 @@ impl<'a> Walk<'a> {
         let (dirs, _) = split_key(prefix);
         let path = dirs.concat();
         let base = find_dir(view, &dirs)?.map(|dir| (Bytes::from(path), dir));
-        let mut walk = Self { view, prefix: Bytes::copy_from_slice(prefix), base, frames: Vec::new() };
+        let mut walk =
+            Self { view, prefix: Bytes::copy_from_slice(prefix), base, frames: Vec::new(), keys: BytesMut::new() };
         walk.seek(&[])?;
         Ok(walk)
     }
@@ -106,7 +112,7 @@ impl<'a> Walk<'a> {
                 continue;
             };
             frame.empty = false;
-            let key = Bytes::from([&frame.path[..], &raw[..]].concat());
+            let key = join(&mut self.keys, &frame.path, raw);
             match entry.kind {
                 FileType::Directory => return Ok(Some(Step::Dir { path: key, ino: entry.ino })),
                 FileType::File | FileType::Symlink => return Ok(Some(Step::Object { key, ino: entry.ino })),
@@ -117,10 +123,24 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Returns a directory's path and a name in it as one key.
+fn join(keys: &mut BytesMut, path: &[u8], name: Bytes) -> Bytes {
+    if path.is_empty() {
+        return name;
+    }
+    let len = path.len() + name.len();
+    if keys.capacity() < len {
+        *keys = BytesMut::with_capacity(JOINED.max(len));
+    }
+    keys.extend_from_slice(path);
+    keys.extend_from_slice(&name);
+    keys.split().freeze()
+}
+
 /// Returns whether there is any key in a directory: one that only a mount keeps alive, or that holds nothing but pipes, has none.
 pub(crate) fn holds_key(view: &View, dir: Ino) -> Result<bool> {
     // Any path but the empty one will do; the root is never asked for.
-    let mut walk = Walk { view, prefix: Bytes::new(), base: None, frames: Vec::new() };
+    let mut walk = Walk { view, prefix: Bytes::new(), base: None, frames: Vec::new(), keys: BytesMut::new() };
     walk.enter(Bytes::from_static(b"/"), dir);
     while let Some(step) = walk.next()? {
         match step {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::object::Brief;
 use mw_model::FileType;
 
 fn known() -> Known {
@@ -66,4 +67,35 @@ fn another_content_makes_tag_checksums_and_parts_stale_but_not_the_metadata() {
     assert!(tag.ends_with("-0") && tag.len() == 34, "{tag}");
     inode.content = Version(79);
     assert_ne!(tag, fresh.info(Bytes::new(), Ino(5), &inode).etag);
+}
+
+/// What a listing says is what the record says, fresh or stale, or without one.
+#[test]
+fn a_brief_agrees_with_the_record() {
+    let part_sums = PartSums { algorithm: ChecksumAlgorithm::Sha256, values: vec!["AA".to_owned(), "BB".to_owned()] };
+    let sum = |algorithm, composite| Checksum { algorithm, value: "AA".to_owned(), composite };
+    let records = [
+        known(),
+        Known { etag: String::new(), checksums: Vec::new(), ..known() },
+        Known { checksums: vec![sum(ChecksumAlgorithm::Crc32, false), sum(ChecksumAlgorithm::Sha1, true)], ..known() },
+        Known { meta: ObjectMeta::default(), unversioned: true, ..known() },
+        Known { upload: "u".to_owned(), ..known() },
+        Known { upload: "u".to_owned(), sums: Some(part_sums), ..known() },
+    ];
+    let mut inode = Inode::new(FileType::File, 0o644, 0, 0, Version(77));
+    inode.size = 5;
+    let (mut sums, ino) = (vec![(ChecksumAlgorithm::Crc32c, true)], Ino(9));
+    for content in [77, 78] {
+        inode.content = Version(content);
+        for record in records.iter().map(|known| Some(known.encode())).chain([None]) {
+            let info = Known::fresh(record.as_ref(), &inode).unwrap().info(Bytes::from_static(b"k"), ino, &inode);
+            let brief = Brief::of((b"k", ino), &inode, record.as_ref(), &mut sums).unwrap();
+            assert_eq!((brief.key, brief.size, brief.modified), (&info.key[..], info.size, info.modified));
+            assert_eq!((&brief.etag[..], brief.storage_class), (&info.etag[..], info.meta.storage_class.as_deref()));
+            let kinds: Vec<_> = info.checksums.iter().map(|sum| (sum.algorithm, sum.composite)).collect();
+            assert_eq!(brief.checksums, kinds);
+        }
+    }
+    let newer = record::plain(vec![3; 40]);
+    assert!(Brief::of((b"k", ino), &inode, Some(&newer), &mut sums).unwrap_err().to_string().contains("newer"));
 }
