@@ -156,13 +156,69 @@ fn a_promise_that_is_not_kept_is_refused_by_name() {
     }
     nothing_stored(&house);
     root.ask(&Ask::new("PUT", "/base/k").header("x-amz-expected-bucket-owner", "manyworlds").body("x")).ok();
-    for path in
-        ["lifecycle", "object-lock", "replication", "notification", "encryption", "website", "logging", "inventory"]
-    {
-        let answer = root.get(&format!("/base?{path}="));
-        assert_eq!(answer.fault(), (501, "NotImplemented".into()), "{path}");
-        assert!(!answer.tag("Message").is_empty(), "{path}");
+}
+
+/// All that README says is not offered, by every method that there is for it, with documents that are right.
+#[test]
+fn what_is_not_offered_is_refused_by_name_and_changes_nothing() {
+    let house = House::with_base();
+    let root = &house.root;
+    root.put("/base/k", "kept").ok();
+    let refused = |method: &str, path: &str, body: &str, name: &str| {
+        let answer = root.ask(&Ask::new(method, path).body(body));
+        assert_eq!(answer.fault(), (501, "NotImplemented".into()), "{method} {path}: {}", answer.text());
+        let message = answer.tag("Message").to_ascii_lowercase();
+        assert!(message.contains(name), "{method} {path}: {message}");
+    };
+    for (parameter, document) in [
+        ("accelerate", "<AccelerateConfiguration><Status>Enabled</Status></AccelerateConfiguration>"),
+        ("encryption", "<ServerSideEncryptionConfiguration><Rule/></ServerSideEncryptionConfiguration>"),
+        (
+            "lifecycle",
+            "<LifecycleConfiguration><Rule><ID>a</ID><Prefix/><Status>Enabled</Status></Rule></LifecycleConfiguration>",
+        ),
+        ("logging", "<BucketLoggingStatus/>"),
+        ("notification", "<NotificationConfiguration/>"),
+        ("object-lock", "<ObjectLockConfiguration/>"),
+        ("policy", "{}"),
+        (
+            "replication",
+            "<ReplicationConfiguration><Role>r</Role><Rule><Status>Enabled</Status><Destination><Bucket>b</Bucket>\
+             </Destination></Rule></ReplicationConfiguration>",
+        ),
+        ("website", "<WebsiteConfiguration/>"),
+    ] {
+        let (path, name) = (format!("/base?{parameter}="), parameter.replace('-', ""));
+        refused("GET", &path, "", &name);
+        refused("PUT", &path, document, &name);
+        if !["accelerate", "logging", "notification", "object-lock"].contains(&parameter) {
+            refused("DELETE", &path, "", &name);
+        }
     }
+    for parameter in ["analytics", "intelligent-tiering", "inventory", "metrics"] {
+        for path in [format!("/base?{parameter}="), format!("/base?{parameter}=&id=a")] {
+            refused("GET", &path, "", &parameter.replace('-', ""));
+        }
+        refused("DELETE", &format!("/base?{parameter}=&id=a"), "", &parameter.replace('-', ""));
+    }
+    refused("GET", "/base?policyStatus=", "", "policystatus");
+    let payer = "<RequestPaymentConfiguration><Payer>Requester</Payer></RequestPaymentConfiguration>";
+    refused("PUT", "/base?requestPayment=", payer, "requestpayment");
+    let select = "<SelectObjectContentRequest><Expression>s</Expression><ExpressionType>SQL</ExpressionType>\
+                  <InputSerialization/><OutputSerialization/></SelectObjectContentRequest>";
+    for (method, parameter, document, name) in [
+        ("GET", "legal-hold=", "", "legalhold"),
+        ("PUT", "legal-hold=", "<LegalHold/>", "legalhold"),
+        ("GET", "retention=", "", "retention"),
+        ("PUT", "retention=", "<Retention/>", "retention"),
+        ("GET", "torrent=", "", "torrent"),
+        ("POST", "restore=", "<RestoreRequest><Days>1</Days></RestoreRequest>", "restore"),
+        ("POST", "select=&select-type=2", select, "select"),
+    ] {
+        refused(method, &format!("/base/k?{parameter}"), document, name);
+    }
+    assert_eq!(root.get("/base/k").ok().text(), "kept");
+    assert_eq!(root.get("/base").ok().tags("Key"), ["k"]);
 }
 
 /// Operations that came after the router would be taken for the plain ones of their method, which overwrite and delete.
