@@ -303,14 +303,20 @@ impl Door {
             }
             Notice::Entry(parent, name) => {
                 if self.known.has(*parent) {
+                    // Waits until no listing is under way, so that none keeps its entries after they are dropped.
                     kernel.forget_entry(*parent, name);
-                    kernel.forget_attr(*parent);
+                    kernel.forget_inode(*parent);
                 }
             }
             Notice::Everything => {
                 // On an old kernel names are kept for a second only.
                 let _ = kernel.forget_names();
-                self.known.all().into_iter().for_each(|ino| kernel.forget_inode(ino));
+                for (ino, listed) in self.known.all() {
+                    if listed {
+                        kernel.barrier(ino);
+                    }
+                    kernel.forget_inode(ino);
+                }
             }
             Notice::Mount => {
                 if let Err(e) = self.detach() {

@@ -109,6 +109,17 @@ fn open_flags(door: &Door, ino: u64, since: u64, flags: i32) -> FopenFlags {
     told
 }
 
+/// What the kernel may do with an open directory: keep its entries for whoever lists it next, until a name in it changes. It
+/// knows of changes through this mount by itself, and is told of the others.
+fn listing_flags(door: &Door, ino: u64, since: u64) -> FopenFlags {
+    door.known.listed(ino);
+    if door.epochs.touched(ino, since) {
+        FopenFlags::FOPEN_CACHE_DIR
+    } else {
+        FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE
+    }
+}
+
 /// Returns whether what is written through a descriptor goes around the kernel's pages.
 fn goes_around_pages(flags: OFlags) -> bool {
     flags.contains(OFlags::APPEND) || flags.intersection(OFlags::RWMODE) == OFlags::WRONLY
@@ -153,8 +164,8 @@ impl Filesystem for Requests {
         Ok(())
     }
 
-    fn waits(&self, device: BorrowedFd<'_>) {
-        lookout::look(device, self.0.session.store().env());
+    fn waits(&self, device: BorrowedFd<'_>, last: u32) {
+        lookout::look(device, last, self.0.session.store().env());
     }
 
     fn destroy(&mut self) {
@@ -395,12 +406,11 @@ impl Filesystem for Requests {
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let since = self.0.epochs.now();
         self.0.ask(
             reply,
             |door| door.open_dir(ino.0),
-            |_, reply, handle| {
-                reply.opened(FileHandle(handle), FopenFlags::empty());
-            },
+            |door, reply, handle| reply.opened(FileHandle(handle), listing_flags(door, ino.0, since)),
         );
     }
 

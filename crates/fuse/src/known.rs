@@ -19,6 +19,8 @@ struct Inode {
     fresh: bool,
     /// The world was told that the inode is in use, and must hear when it no longer is.
     claimed: bool,
+    /// A directory whose entries the kernel may have kept.
+    listed: bool,
 }
 
 impl Known {
@@ -26,7 +28,8 @@ impl Known {
     /// the answer may be cached.
     pub(crate) fn add(&self, ino: u64, parent: u64) {
         let mut inodes = self.0.lock();
-        let inode = inodes.entry(ino).or_insert(Inode { lookups: 0, parent, fresh: true, claimed: false });
+        let inode =
+            inodes.entry(ino).or_insert(Inode { lookups: 0, parent, fresh: true, claimed: false, listed: false });
         inode.lookups += 1;
         inode.parent = parent;
         inode.fresh = true;
@@ -67,10 +70,17 @@ impl Known {
         std::mem::take(&mut inode.fresh).then_some(inode.parent)
     }
 
-    /// Returns every inode that the kernel knows, and the root.
-    pub(crate) fn all(&self) -> Vec<u64> {
+    /// Notes that the kernel may keep the entries of a directory. Must come before the answer that lets it.
+    pub(crate) fn listed(&self, directory: u64) {
+        if let Some(inode) = self.0.lock().get_mut(&directory) {
+            inode.listed = true;
+        }
+    }
+
+    /// Returns every inode that the kernel knows, and the root; with it, whether it is a directory of which entries may be kept.
+    pub(crate) fn all(&self) -> Vec<(u64, bool)> {
         let inodes = self.0.lock();
-        inodes.keys().copied().chain([Ino::ROOT.0]).collect()
+        inodes.iter().map(|(ino, inode)| (*ino, inode.listed)).chain([(Ino::ROOT.0, true)]).collect()
     }
 
     /// Forgets everything: the kernel is gone.

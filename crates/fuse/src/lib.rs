@@ -40,7 +40,7 @@
 //! - [`mount`]: making and ending a mount; [`device`]: the system calls for it; [`stale`], [`guard`]: mounts whose server died;
 //! - [`kernel`]: decoding requests; [`door`]: the state of one mount and its verbs, a file for each family;
 //! - [`gate`]: holding changes while a fork is taken; [`pieces`]: which write is not whole yet; [`listener`]: what the world tells a mount;
-//! - [`aside`]: threads for what waits for a disk; [`lookout`]: how a thread waits for requests; [`notify`], [`ticket`]: telling the kernel; [`known`], [`epochs`]: what the kernel knows,
+//! - [`aside`]: threads for what waits for a disk; [`lookout`], [`warm`]: how a thread waits for requests, and what keeps processors awake meanwhile; [`notify`], [`ticket`]: telling the kernel; [`known`], [`epochs`]: what the kernel knows,
 //!   and since when;
 //! - [`errors`]: the one table from error kinds to errno; [`attr`]: attributes and times.
 
@@ -64,6 +64,7 @@ mod pieces;
 mod stale;
 mod ticket;
 mod unsynced;
+mod warm;
 
 pub use error::{Error, Result};
 pub use guard::{Guard, guard_main, is_gone};

@@ -3,6 +3,7 @@
 //! A program that goes through files asks again some microseconds after it has its answer. Putting the thread to sleep and waking it
 //! takes longer than most requests do, above all on a virtual processor that has gone to sleep with it (design/0019).
 
+use crate::warm;
 use mw_env::Env;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::BorrowedFd;
@@ -16,11 +17,18 @@ const MOMENT: u64 = 50_000;
 static PLACES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
 static LOOKING: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns when a request is there, or after a moment. Whoever else wants the processor gets it.
-pub(crate) fn look(device: BorrowedFd<'_>, env: &Env) {
+/// Returns when a request is there, or after a moment. Whoever else wants the processor gets it. `task` sent the request that was answered last.
+pub(crate) fn look(device: BorrowedFd<'_>, task: u32, env: &Env) {
     if LOOKING.fetch_add(1, Ordering::Relaxed) < *PLACES {
         let begun = env.monotonic();
-        while !is_ready(device) && env.monotonic().saturating_sub(begun) < MOMENT {
+        loop {
+            if is_ready(device) {
+                warm::requested(task);
+                break;
+            }
+            if env.monotonic().saturating_sub(begun) >= MOMENT {
+                break;
+            }
             std::thread::yield_now();
         }
     }
@@ -44,12 +52,12 @@ mod tests {
         let (reader, mut writer) = std::io::pipe().unwrap();
         let env = Env::real();
         assert!(!is_ready(reader.as_fd()));
-        look(reader.as_fd(), &env);
+        look(reader.as_fd(), 0, &env);
         writer.write_all(b"request").unwrap();
         assert!(is_ready(reader.as_fd()));
-        look(reader.as_fd(), &env);
+        look(reader.as_fd(), 0, &env);
         drop(writer);
-        look(reader.as_fd(), &env);
+        look(reader.as_fd(), 0, &env);
         assert_eq!(LOOKING.load(Ordering::Relaxed), 0);
     }
 }

@@ -58,17 +58,12 @@ impl Kernel {
         note(self.notifier.inval_entry(INodeNo(parent), OsStr::from_bytes(name)));
     }
 
-    /// Drops attributes and all pages, waiting for reads and writes under way.
+    /// Drops attributes and all pages (a directory's are its entries), waiting for reads and writes under way.
     pub(crate) fn forget_inode(&self, ino: u64) {
         note(self.notifier.inval_inode(INodeNo(ino), 0, 0));
     }
 
-    /// Drops attributes only. Waits for nothing.
-    pub(crate) fn forget_attr(&self, ino: u64) {
-        note(self.notifier.inval_inode(INodeNo(ino), -1, 0));
-    }
-
-    /// Waits until no look-up is under way in `directory`: the kernel takes its lock to look for a name that cannot be.
+    /// Waits until no look-up and no listing is under way in `directory`: the kernel takes its lock to look for a name that cannot be.
     pub(crate) fn barrier(&self, directory: u64) {
         self.forget_entry(directory, b"//");
     }

@@ -405,8 +405,8 @@ pub trait Filesystem: Send + Sync + 'static {
         Ok(())
     }
 
-    /// A thread is about to wait for a request that comes from `device`.
-    fn waits(&self, _device: std::os::fd::BorrowedFd<'_>) {}
+    /// A thread is about to wait for a request that comes from `device`; the task `last` sent the one that it handled last.
+    fn waits(&self, _device: std::os::fd::BorrowedFd<'_>, _last: u32) {}
 
     /// Clean up filesystem.
     /// Called on filesystem exit.

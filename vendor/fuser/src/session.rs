@@ -526,11 +526,12 @@ impl<FS: Filesystem> SessionEventLoop<FS> {
         // it is reused immediately after dispatching to conserve memory and allocations.
         let mut buf = FuseReadBuf::new();
         let buf = buf.as_mut();
+        let mut last = 0;
         loop {
             // Read the next request from the given channel to kernel driver
             // The kernel driver makes sure that we get exactly one request per read
             if let Some(filesystem) = &self.filesystem.fs {
-                filesystem.waits(self.ch.as_fd());
+                filesystem.waits(self.ch.as_fd(), last);
             }
             match self.ch.receive_retrying(buf) {
                 Ok(size) => match RequestWithSender::new(self.ch.sender(), &buf[..size]) {
@@ -540,6 +541,7 @@ impl<FS: Filesystem> SessionEventLoop<FS> {
                             req.reply::<ReplyEmpty>().ok();
                             return Ok(());
                         } else {
+                            last = req.request.pid().as_raw().cast_unsigned();
                             req.dispatch(self)
                         }
                     }

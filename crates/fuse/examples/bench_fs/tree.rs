@@ -66,6 +66,9 @@ pub fn make(dir: &Path, files: usize, seed: u64) -> io::Result<Trees> {
     }
     run(dir, "tar", &["cf", "tree.tar", "tree"])?;
     run(&tree, "git", &["init", "-q", "-b", "main"])?;
+    // Nothing of git's may be at work in the background when the tree goes.
+    run(&tree, "git", &["config", "gc.auto", "0"])?;
+    run(&tree, "git", &["config", "maintenance.auto", "false"])?;
     run(&tree, "git", &["add", "."])?;
     run(&tree, "git", &["-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "-m", "all"])?;
     run(dir, "git", &["clone", "-q", "--bare", "tree", "tree.git"])?;

@@ -1,6 +1,8 @@
 //! Listing: while others come and go, over `seekdir`, big, in use.
 
 use crate::bed::{Turns, bed, succeeded};
+use mw_model::Ino;
+use mw_world::At;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -165,6 +167,90 @@ fn an_old_view_does_not_bring_old_attributes_back() {
             _ => assert_eq!(fs::read_to_string(path).unwrap(), "again"),
         }
     }
+}
+
+/// What the kernel keeps of a listing goes with every change through another door, whether it knew the name or not, and also when
+/// the change falls between two parts of a listing that it is keeping.
+#[test]
+fn a_kept_listing_hears_of_every_change_elsewhere() {
+    let Some(bed) = bed() else { return };
+    let m = bed.mount("base", "m");
+    for i in 0..600 {
+        bed.put("base", &format!("d/a-name-that-fills-pages-{i:03}"), b"x");
+    }
+    // Kept from here on.
+    assert_eq!(m.names("d").len(), 600);
+    assert_eq!(m.names("d").len(), 600);
+    bed.put("base", "d/new", b"x");
+    assert!(m.names("d").contains(&"new".to_owned()));
+    bed.delete("base", "d/new");
+    assert!(!m.names("d").contains(&"new".to_owned()));
+
+    let session = bed.session("base");
+    let rename = |from: &str, to: &str| {
+        let d = session.lookup(Ino::ROOT, b"d").unwrap().ino;
+        session.rename(d, from.as_bytes(), d, to.as_bytes(), mw_world::RenameFlag::Replace).unwrap();
+    };
+    for round in 0..40 {
+        // Only part of it has been asked for when the name comes.
+        let flags = rustix::fs::OFlags::DIRECTORY;
+        let mut dir = rustix::fs::Dir::new(rustix::fs::open(m.path("d"), flags, 0.into()).unwrap()).unwrap();
+        for _ in 0..1 + round * 15 {
+            dir.read().unwrap().unwrap();
+        }
+        let name = format!("round-{round}");
+        match round % 2 {
+            0 => bed.put("base", &format!("d/{name}"), b"x"),
+            _ => rename(&format!("round-{}", round - 1), &name),
+        }
+        while let Some(entry) = dir.read() {
+            entry.unwrap();
+        }
+        let names = m.names("d");
+        assert!(names.contains(&name), "{name}");
+        assert_eq!(names.iter().filter(|name| name.starts_with("round-")).count(), 1 + round / 2);
+    }
+}
+
+/// Whoever lists all the time fills what the kernel keeps at every moment, also just before it must go: no listing that begins after a
+/// change, by another door or by a revert, may show what was there before.
+#[test]
+fn a_kept_listing_is_never_kept_late() {
+    let Some(bed) = bed() else { return };
+    let m = bed.mount("base", "m");
+    for i in 0..60 {
+        bed.put("base", &format!("d/a-name-that-fills-pages-{i:03}"), b"x");
+    }
+    let before = bed.session("base").snapshot(None, None).unwrap().version;
+    let stop = AtomicBool::new(false);
+    let late = std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    m.names("d");
+                }
+            });
+        }
+        let mut late = Vec::new();
+        for round in 0..150 {
+            let name = format!("round-{round}");
+            bed.put("base", &format!("d/{name}"), b"x");
+            let listed = m.names("d");
+            if !listed.contains(&name) {
+                late.push(format!("{name} is missing among {}", listed.len()));
+            }
+            if round % 10 == 9 {
+                bed.session("base").revert(At::Version(before)).unwrap();
+                let listed = m.names("d").len();
+                if listed != 60 {
+                    late.push(format!("after {name}: {listed}"));
+                }
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        late
+    });
+    assert_eq!(late, Vec::<String>::new());
 }
 
 /// C06: a directory that someone is in does not go away under them.

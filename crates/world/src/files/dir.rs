@@ -105,8 +105,12 @@ impl Dir {
         with_attr: bool,
     ) -> Result<()> {
         let mut place = self.place.lock();
-        if after == 0 && place.used {
-            *place = Place { view: self.session.view(), next: 0, names: None, marks: Vec::new(), used: false };
+        // Also when it is read for the first time: what is listed from the start may be kept for others that ask later.
+        if after == 0 {
+            let view = self.session.view();
+            if place.used || view.seq != place.view.seq {
+                *place = Place { view, next: 0, names: None, marks: Vec::new(), used: false };
+            }
         }
         place.used = true;
         place.seek(self.ino, after)?;
