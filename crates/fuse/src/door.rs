@@ -6,12 +6,14 @@
 mod barrier;
 mod content;
 mod dirs;
+mod locks;
 mod names;
 mod retries;
 mod xattrs;
 
 pub(crate) use content::{Resize, Write, Wrote};
 pub(crate) use dirs::OpenDir;
+pub(crate) use locks::Asks;
 pub(crate) use names::New;
 
 use self::barrier::Askers;
@@ -21,6 +23,7 @@ use crate::epochs::Epochs;
 use crate::errors::held;
 use crate::gate::{Gate, Pass, Passage};
 use crate::guard::Watched;
+use crate::interrupts::Interrupts;
 use crate::known::{Known, Opens};
 use crate::notify::{Kernel, Notice, Notices};
 use crate::owners::Owners;
@@ -29,7 +32,7 @@ use crate::unsynced::Unsynced;
 use crate::{attr, device};
 use fuser::{Errno, FileAttr};
 use mw_model::{Attr, ErrorKind, Ino};
-use mw_world::{Session, Subscription};
+use mw_world::{Locker, Session, Subscription};
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -79,6 +82,11 @@ pub(crate) struct Door {
     pub(crate) owners: Owners,
     /// The processes that wait for writes to end.
     pub(crate) askers: Arc<Askers>,
+    /// The mount's place among those who lock files of the world.
+    pub(crate) locks: Locker,
+    pub(crate) interrupts: Interrupts,
+    /// How many files have been opened.
+    opened: AtomicU64,
     dirs: Mutex<HashMap<u64, Arc<OpenDir>>>,
     last_dir: AtomicU64,
     gone: AtomicBool,
@@ -110,6 +118,9 @@ impl Door {
             unsynced: Unsynced::new(env),
             owners,
             askers: Arc::default(),
+            locks: session.locker(),
+            interrupts: Interrupts::default(),
+            opened: AtomicU64::new(0),
             dirs: Mutex::default(),
             last_dir: AtomicU64::new(0),
             gone: AtomicBool::new(false),
@@ -318,6 +329,7 @@ impl Door {
                     kernel.forget_inode(ino);
                 }
             }
+            Notice::Turn(_) => {}
             Notice::Mount => {
                 if let Err(e) = self.detach() {
                     tracing::warn!(world = %self.world, "the mount of a deleted world stays: {e}");
@@ -326,9 +338,10 @@ impl Door {
         }
     }
 
-    /// Answers everything with ENODEV from now on.
+    /// Answers everything with ENODEV from now on, and what waits for a lock too.
     pub(crate) fn set_gone(&self) {
         self.gone.store(true, Ordering::SeqCst);
+        self.locks.end();
     }
 
     /// Takes the mount out of the file tree; programs that have it open keep it.
@@ -364,6 +377,7 @@ impl Door {
         drop(self.watched.lock().take());
         drop(self.subscription.lock().take());
         self.gate.shut();
+        self.locks.leave();
         self.notices.stop();
         self.dirs.lock().clear();
         self.known.clear();

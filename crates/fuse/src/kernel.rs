@@ -1,10 +1,9 @@
 //! Decoding the kernel's requests and encoding the answers: nothing else.
 //!
-//! One method a request, in the order of fuser's trait. Locks (`getlk`, `setlk`, `flock`) are not taken over: the kernel
-//! keeps them among the programs of this machine. `access` is never asked, because the kernel checks permissions itself.
+//! One method a request, in the order of fuser's trait. `access` is never asked, because the kernel checks permissions itself.
 
 use crate::attr::{absent, kind, kind_of_mode, set_time};
-use crate::door::{Door, New, Refuse, Resize, Write, Wrote};
+use crate::door::{Asks, Door, New, Refuse, Resize, Write, Wrote};
 use crate::gate::Passage;
 use crate::lookout;
 use crate::pieces::{MAX_WRITE, Piece};
@@ -12,8 +11,8 @@ use bytes::Bytes;
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier, RenameFlags, ReplyAttr,
-    ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek,
-    ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLock,
+    ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request, RequestId, TimeOrNow, WriteFlags,
 };
 use mw_model::{Attr, FileType};
 use rustix::fs::OFlags;
@@ -53,6 +52,7 @@ refuse!(
     ReplyDirectoryPlus,
     ReplyEmpty,
     ReplyEntry,
+    ReplyLock,
     ReplyLseek,
     ReplyOpen,
     ReplyStatfs,
@@ -80,7 +80,8 @@ fn created(door: &Door, reply: ReplyCreate, parent: u64, since: u64, flags: i32,
     let ino = attr.ino.0;
     let told = door.introduce(parent, attr);
     let keep = door.keep_attr(ino, since).min(door.keep_name(parent, since));
-    reply.created(&keep, &told, GENERATION, FileHandle(0), open_flags(door, ino, since, flags));
+    let (handle, told_flags) = opened(door, ino, since, flags);
+    reply.created(&keep, &told, GENERATION, handle, told_flags);
 }
 
 fn empty(_: &Door, reply: ReplyEmpty, (): ()) {
@@ -91,22 +92,27 @@ fn owned(name: &OsStr) -> Bytes {
     Bytes::copy_from_slice(name.as_bytes())
 }
 
-/// What the kernel may do with an open file: keep its pages unless they may be old, and not ask at `close`.
+/// The number of an open file, and what the kernel may do with it: keep its pages unless they may be old, and where nobody is likely to have
+/// locked it not ask at `close`.
 ///
 /// A descriptor that appends goes around the kernel's pages: through them, an append that starts in a page that is not
 /// cached arrives as two writes, and between them another mount's append may fall. So does one that only writes: its writes
 /// arrive whole, and the kernel does not ask for a capability of the file before the first of them (we take that away
 /// ourselves, as it trusts us to).
-fn open_flags(door: &Door, ino: u64, since: u64, flags: i32) -> FopenFlags {
-    let mut told = FopenFlags::FOPEN_NOFLUSH;
+fn opened(door: &Door, ino: u64, since: u64, flags: i32) -> (FileHandle, FopenFlags) {
+    let flags = OFlags::from_bits_retain(flags as u32);
+    let hears_of_close = door.hears_of_close(ino, flags);
+    let mut told = FopenFlags::empty();
+    if !hears_of_close {
+        told |= FopenFlags::FOPEN_NOFLUSH;
+    }
     if !door.epochs.touched(ino, since) {
         told |= FopenFlags::FOPEN_KEEP_CACHE;
     }
-    let flags = OFlags::from_bits_retain(flags as u32);
     if goes_around_pages(flags) {
         told |= FopenFlags::FOPEN_DIRECT_IO;
     }
-    told
+    (FileHandle(door.handle(hears_of_close)), told)
 }
 
 /// What the kernel may do with an open directory: keep its entries for whoever lists it next, until a name in it changes. It
@@ -149,6 +155,9 @@ impl Filesystem for Requests {
             InitFlags::FUSE_DONT_MASK,
             // What is opened to append can be mapped all the same.
             InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+            // Locks of one mount alone would not keep another's programs away.
+            InitFlags::FUSE_POSIX_LOCKS,
+            InitFlags::FUSE_FLOCK_LOCKS,
             // We take setuid and setgid away ourselves; otherwise the kernel asks for an attribute before every write.
             InitFlags::FUSE_HANDLE_KILLPRIV_V2,
             InitFlags::FUSE_SPLICE_READ,
@@ -300,7 +309,10 @@ impl Filesystem for Requests {
         self.0.ask(
             reply,
             |door| door.open(ino.0, flags.0),
-            |door, reply, ()| reply.opened(FileHandle(0), open_flags(door, ino.0, since, flags.0)),
+            |door, reply, ()| {
+                let (handle, told) = opened(door, ino.0, since, flags.0);
+                reply.opened(handle, told);
+            },
         );
     }
 
@@ -375,8 +387,9 @@ impl Filesystem for Requests {
         }
     }
 
-    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+    fn flush(&self, _: &Request, ino: INodeNo, handle: FileHandle, owner: LockOwner, reply: ReplyEmpty) {
         // Nothing waits here: every write has reached the store.
+        self.0.closes(ino.0, owner.0, handle.0);
         reply.ok();
     }
 
@@ -384,12 +397,14 @@ impl Filesystem for Requests {
         &self,
         _: &Request,
         ino: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         flags: OpenFlags,
         _: Option<LockOwner>,
         _: bool,
         reply: ReplyEmpty,
     ) {
+        // Whether fcntl(2) or flock(2) locked it, it did so through this handle.
+        self.0.closed(ino.0, handle.0);
         let close = |door: &Door| {
             door.close(ino.0, flags.0);
             Ok(())
@@ -523,6 +538,62 @@ impl Filesystem for Requests {
         self.0.change(Passage::Name, reply, make, move |door, reply, attr| {
             created(door, reply, parent.0, since, flags, &attr)
         });
+    }
+
+    fn getlk(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        owner: LockOwner,
+        start: u64,
+        end: u64,
+        typ: i32,
+        pid: u32,
+        reply: ReplyLock,
+    ) {
+        let asks = Asks { ino: ino.0, handle: handle.0, owner: owner.0, process: pid, kind: typ };
+        self.0.ask(
+            reply,
+            |door| door.find_lock(asks, start, end),
+            |_, reply, (start, end, kind, process)| reply.locked(start, end, kind, process),
+        );
+    }
+
+    fn setlk(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        owner: LockOwner,
+        start: u64,
+        end: u64,
+        typ: i32,
+        pid: u32,
+        sleep: bool,
+        reply: ReplyEmpty,
+    ) {
+        let asks = Asks { ino: ino.0, handle: handle.0, owner: owner.0, process: pid, kind: typ };
+        self.0.lock(asks, Some((start, end)), req.unique().0, sleep, reply);
+    }
+
+    fn flock(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        owner: LockOwner,
+        typ: i32,
+        sleep: bool,
+        reply: ReplyEmpty,
+    ) {
+        let asks = Asks { ino: ino.0, handle: handle.0, owner: owner.0, process: req.pid(), kind: typ };
+        self.0.lock(asks, None, req.unique().0, sleep, reply);
+    }
+
+    fn interrupt(&self, request: RequestId) -> bool {
+        self.0.interrupt(request.0);
+        true
     }
 
     fn ioctl(

@@ -18,6 +18,8 @@
 //!   held back for more than a second.
 //! - **Promote, rebase, revert, delete** drop every cached name and inode.
 //! - Descriptors keep the inode that they opened, whatever replaces its name.
+//! - **Locks** (fcntl, flock) are the world's, so that all its mounts see them. Who is given one has a kernel that has heard of every change
+//!   made before that: what the last holder wrote, through whatever mount, is what the next one reads.
 //!
 //! # How two mounts cannot wait for each other
 //!
@@ -39,6 +41,7 @@
 //!
 //! - [`mount`]: making and ending a mount; [`device`]: the system calls for it; [`stale`], [`guard`]: mounts whose server died;
 //! - [`kernel`]: decoding requests; [`door`]: the state of one mount and its verbs, a file for each family;
+//! - [`interrupts`]: signals that came before what they interrupt;
 //! - [`gate`]: holding changes while a fork is taken; [`pieces`]: which write is not whole yet; [`listener`]: what the world tells a mount;
 //! - [`aside`]: threads for what waits for a disk; [`lookout`], [`warm`]: how a thread waits for requests, and what keeps processors awake meanwhile; [`notify`], [`ticket`]: telling the kernel; [`known`], [`epochs`]: what the kernel knows,
 //!   and since when;
@@ -53,6 +56,7 @@ mod error;
 mod errors;
 mod gate;
 mod guard;
+mod interrupts;
 mod kernel;
 mod known;
 mod listener;

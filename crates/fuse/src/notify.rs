@@ -35,6 +35,8 @@ pub(crate) enum Notice {
     Everything,
     /// The mount itself: the world is gone.
     Mount,
+    /// Nothing: when its turn comes, the kernel has heard of all before it.
+    Turn(u64),
 }
 
 /// An answer ready to be sent.
@@ -180,6 +182,32 @@ impl Notices {
                     }
                 }
             });
+        }
+    }
+
+    /// Sends `answer` when the kernel has heard of all that this mount was told so far. Only for answers to requests during which the kernel
+    /// holds nothing that a notification waits for, such as one for a lock: they are exempt from the rule above.
+    pub(crate) fn in_turn(&self, answer: impl FnOnce() + Send + 'static) {
+        let turn = {
+            let mut guard = self.queue.lock();
+            let queue = &mut *guard;
+            if queue.stopped || (queue.next.is_empty() && queue.running == 0) {
+                None
+            } else {
+                let ticket = Ticket::new(1);
+                queue.last += 1;
+                let turn = Notice::Turn(queue.last);
+                queue.next.push_back(turn.clone());
+                queue.tickets.insert(turn, vec![ticket.clone()]);
+                Some(ticket)
+            }
+        };
+        match turn {
+            None => answer(),
+            Some(ticket) => {
+                self.wake.notify_one();
+                ticket.then(answer);
+            }
         }
     }
 

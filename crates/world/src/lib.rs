@@ -14,7 +14,7 @@
 //! - `delete`, `sweep`: space given back; `fsck`: everything proved; `history`: who did what; `usage`: how much there is;
 //! - `principal`, `keys`, `key_record`, `sealing`, `temporary`: keys, grants, roles; `policy`, `policies`: what narrows and widens them;
 //!   `power` decides, without I/O, and `permit` asks at every verb; `once`: idempotency keys; `listener`: what mounts must hear; `orphan`;
-//!   `setting`: what a door keeps with a world.
+//!   `setting`: what a door keeps with a world; `locks`: advisory locks of open files, which no world's state has.
 
 mod allowed;
 mod buffers;
@@ -32,6 +32,7 @@ mod key_record;
 mod keys;
 mod layout;
 mod listener;
+mod locks;
 mod merge;
 mod mutate;
 mod names;
@@ -83,6 +84,7 @@ pub use history::{LogEntry, LogQuery};
 pub use key_record::seal_secrets;
 pub use keys::{Grant, KeyInfo, KeyRequest};
 pub use listener::{Changed, Listener, Subscription};
+pub use locks::{HeldLock, LockEnd, LockKind, LockReach, LockSpan, Locker, WantedLock};
 pub use merge::{Combine, Conflict, ConflictKind, Policy, Side};
 pub use object::{Brief, Checksum, ChecksumAlgorithm, ObjectInfo, ObjectMeta, PartSums, SumKind};
 pub use objects::{

@@ -4,6 +4,7 @@ use crate::allowed::Permit;
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::listener::{Listener, Subscription};
+use crate::locks::Locker;
 use crate::mutate::Mutation;
 use crate::power::Place;
 use crate::principal::{Principal, Role};
@@ -88,6 +89,12 @@ impl Session {
     /// Subscribes a mount to the world's changes.
     pub fn subscribe(&self, origin: u64, listener: Arc<dyn Listener>) -> Subscription {
         self.world.listeners.add(origin, listener)
+    }
+
+    /// Makes a client of the world's advisory locks, to be kept no longer than the session. Locks on an instant are the client's own:
+    /// nothing changes there that they could guard.
+    pub fn locker(&self) -> Locker {
+        Locker::new(if self.at.is_some() { Arc::default() } else { self.world.locks.clone() })
     }
 
     /// Returns the world as this session sees it.

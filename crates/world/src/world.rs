@@ -6,6 +6,7 @@
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::listener::Listeners;
+use crate::locks::Locks;
 use crate::quota::{Left, Room};
 use crate::record;
 use crate::state::State;
@@ -100,6 +101,8 @@ pub(crate) struct World {
     /// How often each inode is open.
     pub opens: Mutex<HashMap<Ino, u32>>,
     pub listeners: Arc<Listeners>,
+    /// The advisory locks of those who have its files open.
+    pub locks: Arc<Locks>,
     /// One fold, promote, rebase or revert at a time. Taken before `head`.
     pub folding: Mutex<()>,
     pub dead: AtomicBool,
@@ -195,6 +198,7 @@ impl World {
             before: Mutex::default(),
             opens: Mutex::new(HashMap::new()),
             listeners: Arc::new(Listeners::default()),
+            locks: Arc::default(),
             folding: Mutex::new(()),
             dead: AtomicBool::new(false),
             left: Left::new(head.room.quota),

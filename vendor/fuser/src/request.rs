@@ -88,7 +88,11 @@ impl<'a> RequestWithSender<'a> {
                     | ll::Operation::FSync(_)
                     | ll::Operation::FSyncDir(_)
                     | ll::Operation::Release(_)
-                    | ll::Operation::ReleaseDir(_) => {}
+                    | ll::Operation::ReleaseDir(_)
+                    // Neither: an interrupt carries no uid, and a file is flushed by
+                    // whoever closes it, wherever the descriptor came from.
+                    | ll::Operation::Interrupt(_)
+                    | ll::Operation::Flush(_) => {}
                     ll::Operation::ReadDirPlus(_) => {}
                     _ => {
                         return Err(Errno::EACCES);

@@ -60,3 +60,35 @@ fn after_an_estale_a_name_is_held_for_the_second_try() {
     door.forget(second, 1);
     assert_eq!(door.open(second, 0), Err(Errno::ESTALE));
 }
+
+#[test]
+fn the_kernel_is_asked_to_tell_of_closes_where_locks_are_likely() {
+    use mw_world::{LockEnd, LockKind, LockReach, LockSpan, WantedLock};
+    use rustix::fs::OFlags;
+    let door = door();
+    let hears = |flags| door.hears_of_close(7, flags);
+    let made = OFlags::CREATE | OFlags::EXCL;
+    assert!(hears(OFlags::RDWR) && hears(OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC));
+    for quiet in [
+        OFlags::RDONLY,
+        OFlags::WRONLY,
+        OFlags::WRONLY | OFlags::APPEND,
+        OFlags::RDWR | made,
+        OFlags::RDWR | OFlags::TMPFILE,
+    ] {
+        assert!(!hears(quiet), "{quiet:?}");
+    }
+    let wanted = WantedLock {
+        ino: Ino(7),
+        reach: LockReach::Bytes(LockSpan::ALL),
+        kind: LockKind::Shared,
+        owner: 1,
+        handle: door.handle(true),
+        process: 1,
+        late: false,
+    };
+    assert_eq!(door.locks.try_lock(&wanted), LockEnd::Granted);
+    assert!(hears(OFlags::RDONLY) && hears(OFlags::WRONLY) && !door.hears_of_close(8, OFlags::RDONLY));
+    door.closes(7, 1, wanted.handle);
+    assert!(!hears(OFlags::RDONLY));
+}

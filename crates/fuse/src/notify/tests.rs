@@ -50,3 +50,29 @@ fn the_same_notice_is_sent_once_and_everyone_hears() {
     thread.join().unwrap();
     assert_eq!(receive.into_iter().collect::<Vec<_>>(), [Notice::Inode(5), Notice::Inode(6)]);
 }
+
+#[test]
+fn a_lock_is_answered_when_all_before_it_is_told() {
+    let notices = Arc::new(Notices::new(Env::seeded(1)));
+    let (send, receive) = channel();
+    notices.in_turn(answer(&send, "nothing to tell"));
+    assert_eq!(receive.try_recv(), Ok("nothing to tell"));
+    notices.post(vec![Notice::Inode(5)]);
+    notices.in_turn(answer(&send, "answer"));
+    let after = notices.post(vec![Notice::Inode(6)]);
+    assert!(receive.try_recv().is_err());
+    let thread = {
+        let notices = notices.clone();
+        std::thread::spawn(move || {
+            notices.run(|notice| match notice {
+                Notice::Inode(5) => send.send("told 5").unwrap(),
+                Notice::Inode(_) => send.send("told 6").unwrap(),
+                _ => {}
+            })
+        })
+    };
+    assert!(after.wait(BOUND));
+    assert_eq!(receive.try_iter().collect::<Vec<_>>(), ["told 5", "answer", "told 6"]);
+    notices.stop();
+    thread.join().unwrap();
+}

@@ -182,6 +182,24 @@ impl Turns {
         self.input.write_all(b"\n").unwrap();
     }
 
+    /// The number of the process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Lets the program go on and end, which it may not do well.
+    pub fn let_go(mut self) {
+        self.next();
+        drop(self.input);
+        self.child.wait().unwrap();
+    }
+
+    /// Kills the program and waits until it is gone.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Lets the program go on to its end.
     pub fn finish(mut self) {
         self.next();

@@ -10,5 +10,6 @@ mod content;
 mod directories;
 mod forks;
 mod lifecycle;
+mod locks;
 mod names;
 mod others;
