@@ -21,7 +21,7 @@ const WRITE: i32 = 1;
 const UNLOCK: i32 = 2;
 
 /// How long who would not wait is kept waiting for news of an end that may be on its way.
-const MOMENT: Duration = Duration::from_millis(5);
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// Who asks for which lock.
 #[derive(Debug, Clone, Copy)]
