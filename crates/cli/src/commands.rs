@@ -14,6 +14,7 @@ pub mod log;
 pub mod mcp;
 pub mod mount;
 pub mod promote;
+pub mod restart;
 pub mod run;
 mod schema;
 pub mod serve;
@@ -50,6 +51,7 @@ pub fn run(cli: Cli, out: &Output) -> Result<u8> {
     let context = &Context { out, data: cli.global.data };
     match cli.command {
         Command::Serve(args) => args.run(context),
+        Command::Restart(args) => args.run(context),
         Command::Env(args) => args.run(context),
         Command::World(args) => args.run(context),
         Command::Fork(args) => args.run(context),

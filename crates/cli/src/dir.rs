@@ -76,7 +76,7 @@ pub fn open_lock(path: &Path) -> Result<fs::File> {
 /// The ownership of a directory; given up when dropped.
 #[derive(Debug)]
 pub struct Owned {
-    _lock: fs::File,
+    lock: Arc<fs::File>,
 }
 
 impl Owned {
@@ -104,7 +104,22 @@ impl Owned {
             .and_then(|()| writeln!(lock, "{}", std::process::id()))
             .map_err(|e| Failure::io(path.display(), e))?;
         check_format(dir, env)?;
-        Ok(Self { _lock: lock })
+        Ok(Self { lock: Arc::new(lock) })
+    }
+
+    /// Goes on with the ownership of `dir` that the program had which this process was, and checks its format.
+    ///
+    /// # Errors
+    /// `Unsupported` when a newer version wrote it.
+    pub fn inherit(dir: &Path, lock: &fs::File, env: &Env) -> Result<Self> {
+        check_format(dir, env)?;
+        let lock = lock.try_clone().map_err(|e| Failure::io(dir.join(LOCK).display(), e))?;
+        Ok(Self { lock: Arc::new(lock) })
+    }
+
+    /// Returns the lock.
+    pub fn lock(&self) -> Arc<fs::File> {
+        self.lock.clone()
     }
 }
 

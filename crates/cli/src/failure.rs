@@ -54,6 +54,14 @@ impl Failure {
         Self::Kind(ErrorKind::parse(&body.kind).unwrap_or(ErrorKind::Io), body.message)
     }
 
+    /// Returns what the caller can act on.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Kind(kind, _) => *kind,
+            Self::Unreachable(_) => ErrorKind::Io,
+        }
+    }
+
     /// Returns the exit code.
     pub fn exit(&self) -> u8 {
         match self {

@@ -24,12 +24,15 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A sandbox's first process is this program too, and the guard of a server's mounts. They must not look at anything else of the command line or the environment.
+    // A sandbox's first process is this program too, the guard of a server's mounts, and what is asked before it takes a server's place. They must not look at anything else of the command line or the environment.
     if std::env::args_os().nth(1).is_some_and(|arg| arg == serve::SANDBOX_INIT) {
         return mw_sandbox::init_main();
     }
     if std::env::args_os().nth(1).is_some_and(|arg| arg == serve::MOUNT_GUARD) {
         return serve::mount_guard();
+    }
+    if std::env::args_os().nth(1).is_some_and(|arg| arg == serve::CAN_TAKE_OVER) {
+        return serve::can_take_over();
     }
     let cli = match commands::args::Cli::try_parse() {
         Ok(cli) => cli,

@@ -1,13 +1,18 @@
 //! `mw serve`: take the directory, open the store, answer, and leave cleanly.
 //!
 //! Order: lock, format, listener and its certificate, store, root key, mounts, `ready`. The end is the other way round: no new connections,
-//! requests in flight get ten seconds, mounts go, the store closes, the lock last.
+//! requests in flight get ten seconds, mounts go, the store closes, the lock last. In between, another program may take this one's place
+//! ([`restart`]); it then begins with what it is handed over ([`handover`]).
 
 pub mod authority;
+mod desk;
 mod exports;
+mod handover;
 mod listen;
 mod mcp;
 mod mounts;
+mod program;
+mod restart;
 mod runs;
 mod table;
 mod tls;
@@ -17,25 +22,29 @@ mod wire;
 use crate::dir::{self, Announcement, Owned};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
-use listen::Open;
+pub use handover::ASK as CAN_TAKE_OVER;
+use handover::Inheritance;
+use listen::{Open, Stop};
 use mw_env::Env;
+use mw_http::host::RestartHost;
 use mw_model::ErrorKind;
+use program::Program;
+use restart::{GRACE, Standing};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 pub use tls::Source;
 use tls::Tls;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 /// The first argument that makes this program the first process of a sandbox.
 pub const SANDBOX_INIT: &str = "sandbox-init";
 /// The first argument that makes this program the guard of a server's mounts.
 pub const MOUNT_GUARD: &str = "mount-guard";
-/// How long requests in flight may take once the server has been told to leave.
-const GRACE: Duration = Duration::from_secs(10);
 /// How often forks whose time is over are looked for.
 const REAP: Duration = Duration::from_secs(5);
 /// How often freed space is swept up.
@@ -62,6 +71,8 @@ pub struct Setup {
     pub idle: Option<Duration>,
     /// Started by a command, without a terminal.
     pub background: bool,
+    /// Take over from the program that this process was.
+    pub heir: bool,
 }
 
 /// Serves until told to leave.
@@ -75,14 +86,21 @@ pub fn serve(setup: &Setup, out: &Output) -> Result<()> {
     }
     trace();
     let env = Env::real();
-    bury(&setup.dir, &env);
-    let owned = Owned::take(&setup.dir, setup.background, &env)?;
+    let program = Program::own()?;
+    let heir = setup.heir.then(handover::receive).transpose()?;
+    let owned = match &heir {
+        Some(heir) => Owned::inherit(&setup.dir, &heir.lock, &env)?,
+        None => {
+            bury(&setup.dir, &env);
+            Owned::take(&setup.dir, setup.background, &env)?
+        }
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_stack_size(STACK)
         .build()
         .map_err(|e| Failure::io("cannot start", e))?;
-    let outcome = runtime.block_on(run(setup, &env, out));
+    let outcome = runtime.block_on(run(setup, program, heir, &owned, &env, out));
     // Threads that still watch something end with the process; waiting for them could take for ever.
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(owned);
@@ -114,6 +132,15 @@ pub fn mount_guard() -> ExitCode {
     }
 }
 
+/// Says whether this program can take a server's place (see [`CAN_TAKE_OVER`]).
+pub fn can_take_over() -> ExitCode {
+    use std::io::Write;
+    match program::say().and_then(|said| writeln!(std::io::stdout(), "{said}")) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
 fn trace() {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("MW_LOG").or_else(|_| EnvFilter::try_from_default_env());
@@ -122,28 +149,84 @@ fn trace() {
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).try_init();
 }
 
-async fn run(setup: &Setup, env: &Env, out: &Output) -> Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(|e| Failure::io("signals", e))?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| Failure::io("signals", e))?;
-    let listener = TcpListener::bind(setup.listen).await.map_err(|e| {
-        Failure::new(
-            ErrorKind::of_io(&e),
-            format!("cannot listen on {}: {e}; give another --listen, or port 0 for a free one", setup.listen),
-        )
-    })?;
-    let address = listener.local_addr().map_err(|e| Failure::io("the listener", e))?;
+/// What ends a turn of serving.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    restart: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        let hear = |kind| signal(kind).map_err(|e| Failure::io("signals", e));
+        let signals = Self {
+            terminate: hear(SignalKind::terminate())?,
+            interrupt: hear(SignalKind::interrupt())?,
+            restart: hear(SignalKind::user_defined2())?,
+        };
+        program::listen();
+        Ok(signals)
+    }
+}
+
+/// The sockets of a server: the one that clients know, and where that is encrypted, one beside it for this machine.
+struct Sockets {
+    outer: TcpListener,
+    inner: Option<TcpListener>,
+}
+
+impl Sockets {
+    /// Listens, on what was handed over where something was.
+    async fn open(setup: &Setup, heir: Option<&mut Inheritance>) -> Result<Self> {
+        let failed = |e| Failure::io("the listener", e);
+        if let Some(heir) = heir {
+            let (outer, inner) = heir.listeners.take().ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
+            let ours = |listener: std::net::TcpListener| {
+                listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)).map_err(failed)
+            };
+            return Ok(Self { outer: ours(outer)?, inner: inner.map(ours).transpose()? });
+        }
+        let outer = TcpListener::bind(setup.listen).await.map_err(|e| {
+            Failure::new(
+                ErrorKind::of_io(&e),
+                format!("cannot listen on {}: {e}; give another --listen, or port 0 for a free one", setup.listen),
+            )
+        })?;
+        // Sandboxes, and commands beside the server, have no use for TLS: beside an encrypted listener they have one of their own.
+        let inner = match setup.tls {
+            Some(_) => Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?),
+            None => None,
+        };
+        Ok(Self { outer, inner })
+    }
+
+    fn address(&self) -> Result<SocketAddr> {
+        self.outer.local_addr().map_err(|e| Failure::io("the listener", e))
+    }
+
+    /// Returns where programs of this machine reach the server without TLS.
+    fn near(&self) -> Result<SocketAddr> {
+        match &self.inner {
+            Some(inner) => inner.local_addr().map_err(|e| Failure::io("the listener", e)),
+            None => Ok(reachable(self.address()?)),
+        }
+    }
+}
+
+async fn run(
+    setup: &Setup,
+    program: Program,
+    mut heir: Option<Inheritance>,
+    owned: &Owned,
+    env: &Env,
+    out: &Output,
+) -> Result<()> {
+    let mut signals = Signals::new()?;
+    let sockets = Sockets::open(setup, heir.as_mut()).await?;
+    let (address, near) = (sockets.address()?, sockets.near()?);
     let tls = match &setup.tls {
         Some(source) => Some(Tls::open(source, &setup.dir, names(setup, address), env)?),
         None => None,
-    };
-    // Sandboxes, and commands beside the server, have no use for TLS: beside an encrypted listener they have one of their own.
-    let inner = match &tls {
-        Some(_) => Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(|e| Failure::io("the listener", e))?),
-        None => None,
-    };
-    let near = match &inner {
-        Some(inner) => inner.local_addr().map_err(|e| Failure::io("the listener", e))?,
-        None => reachable(address),
     };
     if tls.is_none() && !address.ip().is_loopback() {
         tracing::warn!(
@@ -151,57 +234,100 @@ async fn run(setup: &Setup, env: &Env, out: &Output) -> Result<()> {
         );
         out.note(&format!("mw: warning: {address} may be reached by other machines, and nothing is encrypted"));
     }
-    let instance = env.token(20);
-    let (dir, env2, here) = (setup.clone(), env.clone(), instance.clone());
+    let open = Open::default();
+    if let Some(heir) = &mut heir {
+        open.kept().lock().extend(heir.connections());
+    }
+    let since = heir.as_ref().map(|heir| heir.letter.since);
+    let instance = heir.as_ref().map_or_else(|| env.token(20), |heir| heir.letter.instance.clone());
     let scheme = if tls.is_some() { "https" } else { "http" };
     let endpoint = format!("{scheme}://{}", reachable(address));
-    let encrypted = tls.is_some().then(|| endpoint.clone());
-    let wired = tokio::task::spawn_blocking(move || wire::wire(&dir, near, encrypted, &env2, here))
+    let place =
+        wire::Place { near, encrypted: tls.is_some().then(|| endpoint.clone()), instance: instance.clone(), program };
+    let (setup2, env2) = (setup.clone(), env.clone());
+    let wired = tokio::task::spawn_blocking(move || wire::wire(&setup2, place, &env2, heir))
         .await
         .map_err(|e| Failure::new(ErrorKind::Io, format!("opening the store failed: {e}")))??;
-
-    let open = Open::default();
-    let (stop, stopped) = watch::channel(false);
-    let acceptor = tls.as_ref().map(Tls::acceptor).transpose()?;
-    let mut accepting =
-        vec![tokio::spawn(listen::accept(listener, acceptor, wired.router.clone(), open.clone(), stopped.clone()))];
-    let local = inner.is_some().then(|| format!("http://{near}"));
-    accepting.extend(
-        inner.map(|inner| tokio::spawn(listen::accept(inner, None, wired.router.clone(), open.clone(), stopped))),
-    );
-    let announcement =
-        Announcement { pid: std::process::id(), endpoint: endpoint.clone(), local, instance: instance.clone() };
+    let local = sockets.inner.is_some().then(|| format!("http://{near}"));
+    let standing = Standing { wired: Arc::new(wired), open, lock: owned.lock(), instance: instance.clone() };
+    let announcement = Announcement { pid: std::process::id(), endpoint: endpoint.clone(), local, instance };
     dir::announce(&setup.dir, &announcement, env)?;
-    out.bytes(format!("ready {endpoint}\n").as_bytes());
+    match since {
+        Some(since) => standing.wired.desk.done(since),
+        None => out.bytes(format!("ready {endpoint}\n").as_bytes()),
+    }
+    let mut sockets: Vec<_> = [sockets.outer].into_iter().chain(sockets.inner).collect();
+    loop {
+        let (stop, stopped) = watch::channel(Stop::No);
+        let mut accepting = Vec::new();
+        for (n, socket) in sockets.into_iter().enumerate() {
+            // The second one, where there is one, is not encrypted.
+            let acceptor = tls.as_ref().filter(|_| n == 0).map(Tls::acceptor).transpose()?;
+            let (router, open) = (standing.wired.router.clone(), standing.open.clone());
+            accepting.push(tokio::spawn(listen::accept(socket, acceptor, router, open, stopped.clone())));
+        }
+        let leaving = !until_restart(setup, &standing, &mut signals, tls.as_ref()).await;
+        if leaving {
+            dir::withdraw(&setup.dir, &announcement.instance);
+        } else {
+            standing.prepare().await;
+        }
+        let since = env.now();
+        // The receivers may be gone already.
+        let _ = stop.send(if leaving { Stop::Leave } else { Stop::Restart });
+        sockets = Vec::new();
+        for accepting in accepting {
+            let socket = accepting.await.map_err(|e| Failure::new(ErrorKind::Io, format!("the listener: {e}")))?;
+            sockets.push(socket);
+        }
+        if leaving {
+            // Who comes now is refused, and need not wait for the end.
+            drop(sockets);
+            break;
+        }
+        standing.hand_over(&sockets, since).await;
+    }
+    leave(standing).await
+}
 
-    tokio::select! {
-        _ = terminate.recv() => tracing::info!("told to leave"),
-        _ = interrupt.recv() => tracing::info!("interrupted"),
-        () = idle(setup.idle, &wired, &open) => tracing::info!("idle, leaving"),
-        () = housekeeping(&wired) => {}
-        () = watch_tls(tls) => {}
+/// Serves until it is time to restart; returns false when it is time to leave.
+async fn until_restart(setup: &Setup, standing: &Standing, signals: &mut Signals, tls: Option<&Tls>) -> bool {
+    let (wired, open) = (&standing.wired, &standing.open);
+    loop {
+        tokio::select! {
+            _ = signals.terminate.recv() => tracing::info!("told to leave"),
+            _ = signals.interrupt.recv() => tracing::info!("interrupted"),
+            () = idle(setup.idle, wired, open) => tracing::info!("idle, leaving"),
+            () = housekeeping(wired) => {}
+            () = watch_tls(tls) => {}
+            () = wired.desk.asked() => return true,
+            _ = signals.restart.recv() => {
+                let desk = wired.desk.clone();
+                let asked = tokio::task::spawn_blocking(move || desk.restart()).await;
+                if let Ok(Err(error)) = asked {
+                    tracing::error!(%error, "no restart");
+                }
+                continue;
+            }
+        }
+        return false;
     }
-    dir::withdraw(&setup.dir, &instance);
-    // The receivers may be gone already.
-    let _ = stop.send(true);
-    for accepting in accepting {
-        let _ = accepting.await;
-    }
+}
+
+/// Ends runs, answers what was asked, lets mounts go and closes the store.
+async fn leave(standing: Standing) -> Result<()> {
+    let Standing { wired, open, .. } = standing;
     let closing = |e| Failure::new(ErrorKind::Io, format!("closing the store failed: {e}"));
     // Runs end first, so that whoever watches them hears how.
-    let wired = tokio::task::spawn_blocking(move || {
-        wired.stop_runs();
-        wired
-    })
-    .await
-    .map_err(closing)?;
+    let runs = wired.clone();
+    tokio::task::spawn_blocking(move || runs.stop_runs()).await.map_err(closing)?;
     drain(&open).await;
     tokio::task::spawn_blocking(move || wired.close()).await.map_err(closing)?;
     Ok(())
 }
 
 /// Keeps the certificate fresh. Never ends.
-async fn watch_tls(tls: Option<Tls>) {
+async fn watch_tls(tls: Option<&Tls>) {
     match tls {
         Some(tls) => tls.watch().await,
         None => std::future::pending().await,
@@ -274,7 +400,9 @@ async fn housekeeping(wired: &wire::Wired) {
         if sweep {
             since = Duration::ZERO;
         }
+        let held = wired.housework.clone().lock_owned().await;
         let work = tokio::task::spawn_blocking(move || {
+            let _held = held;
             match store.reap() {
                 Ok(gone) if gone.is_empty() => {}
                 Ok(gone) => tracing::info!(forks = gone.join(" "), "discarded, their time was over"),

@@ -6,6 +6,7 @@
 mod barrier;
 mod content;
 mod dirs;
+mod handed;
 mod locks;
 mod names;
 mod retries;
@@ -13,6 +14,8 @@ mod xattrs;
 
 pub(crate) use content::{Resize, Write, Wrote};
 pub(crate) use dirs::OpenDir;
+pub use handed::Handed;
+pub(crate) use handed::Negotiated;
 pub(crate) use locks::Asks;
 pub(crate) use names::New;
 
@@ -22,7 +25,7 @@ use crate::aside::Aside;
 use crate::epochs::Epochs;
 use crate::errors::held;
 use crate::gate::{Gate, Pass, Passage};
-use crate::guard::Watched;
+use crate::guard::{Guard, Watched};
 use crate::interrupts::Interrupts;
 use crate::known::{Known, Opens};
 use crate::notify::{Kernel, Notice, Notices};
@@ -47,7 +50,7 @@ pub(crate) const KEEP: Duration = Duration::from_secs(24 * 3600);
 /// revert then take this long to be seen.
 const KEEP_OLD_KERNEL: Duration = Duration::from_secs(1);
 
-/// How often and how long an unmount waits for the last program to let go.
+/// How often and how long is waited for the last program to let go, or for a change to have been told.
 const PATIENCE: usize = 20;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -77,6 +80,9 @@ pub(crate) struct Door {
     /// Notifications posted while the gate was closed; whoever opens it waits for them.
     pub(crate) owed: Mutex<Vec<Arc<Ticket>>>,
     kernel: OnceLock<Kernel>,
+    negotiated: OnceLock<Negotiated>,
+    /// The kernel's number of the mount, once it is known.
+    number: OnceLock<u32>,
     names_expire: AtomicBool,
     pub(crate) unsynced: Unsynced,
     pub(crate) owners: Owners,
@@ -114,6 +120,8 @@ impl Door {
             notices: Arc::new(Notices::new(env.clone())),
             owed: Mutex::default(),
             kernel: OnceLock::new(),
+            negotiated: OnceLock::new(),
+            number: OnceLock::new(),
             names_expire: AtomicBool::new(false),
             unsynced: Unsynced::new(env),
             owners,
@@ -137,14 +145,36 @@ impl Door {
     pub(crate) fn connect(&self, kernel: Kernel, subscription: Subscription) {
         // Also the probe whether the kernel can do it at all.
         self.names_expire.store(kernel.forget_names().is_ok(), Ordering::SeqCst);
+        self.meet(kernel, subscription);
+    }
+
+    /// [`Door::connect`] with a kernel that is known already.
+    pub(crate) fn meet(&self, kernel: Kernel, subscription: Subscription) {
         *self.subscription.lock() = Some(subscription);
         // Cannot be set twice: a mount connects once.
         let _ = self.kernel.set(kernel);
     }
 
-    /// Is watched over from now on, until the end.
-    pub(crate) fn guarded(&self, watched: Watched) {
-        *self.watched.lock() = Some(watched);
+    /// Notes what the kernel and we agreed on.
+    pub(crate) fn agreed(&self, negotiated: Negotiated) {
+        // A mount shakes hands once.
+        let _ = self.negotiated.set(negotiated);
+    }
+
+    /// Returns the kernel's end.
+    pub(crate) fn kernel(&self) -> Option<&Kernel> {
+        self.kernel.get()
+    }
+
+    /// Takes the kernel's number of the mount, and has `guard` watch over it until the end.
+    pub(crate) fn numbered(&self, number: u32, guard: Option<&Guard>) {
+        let _ = self.number.set(number);
+        *self.watched.lock() = guard.map(|guard| guard.watch(number));
+    }
+
+    /// Is watched over no more.
+    pub(crate) fn unguarded(&self) {
+        drop(self.watched.lock().take());
     }
 
     /// Answers a request that changes nothing.

@@ -105,6 +105,16 @@ impl Gate {
         self.state.lock().unfinished.begun(ino)
     }
 
+    /// Returns every write that may go on, for who takes the mount over.
+    pub(crate) fn unfinished(&self) -> Unfinished {
+        self.state.lock().unfinished.clone()
+    }
+
+    /// Takes over the writes that may go on.
+    pub(crate) fn take_over(&self, unfinished: Unfinished) {
+        self.state.lock().unfinished = unfinished;
+    }
+
     /// Notes that a write is whole, unless another has begun since: nobody has the file open any more.
     pub(crate) fn closed(&self, ino: u64, begun: Begun) {
         let mut state = self.state.lock();

@@ -48,6 +48,16 @@ impl Guard {
         Self(Arc::new(Inner { command: Box::new(command), state: Mutex::default() }))
     }
 
+    /// Ends the process, as nothing is watched over. The next mount starts another one.
+    pub fn dismiss(&self) {
+        let child = self.0.state.lock().child.take();
+        if let Some(mut child) = child {
+            // At the end of its input it ends.
+            drop(child.stdin.take());
+            let _ = child.wait();
+        }
+    }
+
     /// Watches over a mount, until what is returned is dropped.
     pub(crate) fn watch(&self, device: u32) -> Watched {
         let mut state = self.0.state.lock();
@@ -104,7 +114,6 @@ impl Drop for Watched {
 impl Drop for Inner {
     fn drop(&mut self) {
         if let Some(mut child) = self.state.get_mut().child.take() {
-            // At the end of its input it ends.
             drop(child.stdin.take());
             let _ = child.wait();
         }

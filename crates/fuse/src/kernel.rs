@@ -3,7 +3,7 @@
 //! One method a request, in the order of fuser's trait. `access` is never asked, because the kernel checks permissions itself.
 
 use crate::attr::{absent, kind, kind_of_mode, set_time};
-use crate::door::{Asks, Door, New, Refuse, Resize, Write, Wrote};
+use crate::door::{Asks, Door, Negotiated, New, Refuse, Resize, Write, Wrote};
 use crate::gate::Passage;
 use crate::lookout;
 use crate::pieces::{MAX_WRITE, Piece};
@@ -142,6 +142,7 @@ fn sized(reply: ReplyXattr, size: u32, value: &[u8]) {
 
 impl Filesystem for Requests {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let mut capabilities = InitFlags::empty();
         // One by one: each is worth having alone, and an old kernel lacks some. Not FUSE_ATOMIC_O_TRUNC: with it, opening a running
         // program with O_RDONLY | O_TRUNC empties it before the kernel says ETXTBSY. Not FUSE_ASYNC_DIO: the pieces of a direct
         // write would come in any order.
@@ -164,8 +165,12 @@ impl Filesystem for Requests {
             InitFlags::FUSE_SPLICE_WRITE,
             InitFlags::FUSE_SPLICE_MOVE,
         ] {
-            let _ = config.add_capabilities(wanted);
+            if config.add_capabilities(wanted).is_ok() {
+                capabilities |= wanted;
+            }
         }
+        let protocol = config.kernel_abi();
+        self.0.agreed(Negotiated { protocol: (protocol.0, protocol.1), capabilities: capabilities.bits() });
         // Refusals name the nearest value, and the default is one.
         let _ = config.set_max_write(MAX_WRITE);
         let _ = config.set_max_readahead(MAX_WRITE).or_else(|most| config.set_max_readahead(most));

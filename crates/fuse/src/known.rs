@@ -5,13 +5,15 @@
 
 use mw_model::Ino;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// The inodes that the kernel knows.
 #[derive(Default)]
 pub(crate) struct Known(Mutex<HashMap<u64, Inode>>);
 
-struct Inode {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Inode {
     lookups: u64,
     /// The directory of the latest answer.
     parent: u64,
@@ -83,6 +85,16 @@ impl Known {
         inodes.iter().map(|(ino, inode)| (*ino, inode.listed)).chain([(Ino::ROOT.0, true)]).collect()
     }
 
+    /// Returns everything that is known, for who takes the mount over.
+    pub(crate) fn written(&self) -> HashMap<u64, Inode> {
+        self.0.lock().clone()
+    }
+
+    /// Takes over what another one knew.
+    pub(crate) fn restore(&self, inodes: HashMap<u64, Inode>) {
+        *self.0.lock() = inodes;
+    }
+
     /// Forgets everything: the kernel is gone.
     pub(crate) fn clear(&self) {
         self.0.lock().clear();
@@ -129,6 +141,11 @@ impl Opens {
     /// Returns the inodes that may have dirty mapped pages.
     pub(crate) fn mappable(&self) -> Vec<u64> {
         self.0.lock().iter().filter(|(_, open)| open.mappable > 0).map(|(ino, _)| *ino).collect()
+    }
+
+    /// Returns every open, for who takes the mount over: inode, count, and how many of them may be mapped.
+    pub(crate) fn written(&self) -> Vec<(u64, u64, u64)> {
+        self.0.lock().iter().map(|(ino, open)| (*ino, open.count, open.mappable)).collect()
     }
 
     /// Takes every open: inode and count.

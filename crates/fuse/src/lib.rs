@@ -17,9 +17,9 @@
 //!   being told of changes does not hold answers back. Then the other mount knows one notification later. Nothing is
 //!   held back for more than a second.
 //! - **Promote, rebase, revert, delete** drop every cached name and inode.
-//! - Descriptors keep the inode that they opened, whatever replaces its name.
 //! - **Locks** (fcntl, flock) are the world's, so that all its mounts see them. Who is given one has a kernel that has heard of every change
 //!   made before that: what the last holder wrote, through whatever mount, is what the next one reads.
+//! - Descriptors keep the inode that they opened, whatever replaces its name, and outlive a server that hands its mounts over ([`handover`]).
 //!
 //! # How two mounts cannot wait for each other
 //!
@@ -39,7 +39,7 @@
 //!
 //! # Map
 //!
-//! - [`mount`]: making and ending a mount; [`device`]: the system calls for it; [`stale`], [`guard`]: mounts whose server died;
+//! - [`mount`]: making, taking over and ending a mount; [`serving`]: its threads; [`handover`]: standing still and handing over to the next server; [`device`]: the system calls for it; [`stale`], [`guard`]: mounts whose server died;
 //! - [`kernel`]: decoding requests; [`door`]: the state of one mount and its verbs, a file for each family;
 //! - [`interrupts`]: signals that came before what they interrupt;
 //! - [`gate`]: holding changes while a fork is taken; [`pieces`]: which write is not whole yet; [`listener`]: what the world tells a mount;
@@ -56,6 +56,7 @@ mod error;
 mod errors;
 mod gate;
 mod guard;
+mod handover;
 mod interrupts;
 mod kernel;
 mod known;
@@ -65,12 +66,14 @@ mod mount;
 mod notify;
 mod owners;
 mod pieces;
+mod serving;
 mod stale;
 mod ticket;
 mod unsynced;
 mod warm;
 
+pub use door::Handed;
 pub use error::{Error, Result};
 pub use guard::{Guard, guard_main, is_gone};
-pub use mount::{Mount, MountOptions, mount, switch};
+pub use mount::{Adopted, Mount, MountOptions, adopt, mount, switch};
 pub use stale::{clear_stale, end_stuck};

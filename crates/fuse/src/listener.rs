@@ -29,7 +29,7 @@ impl Listener for Ear {
                 }
                 Changed::Entry { parent, name } => {
                     door.epochs.touch(parent.0);
-                    notices.push(Notice::Entry(parent.0, name.clone()));
+                    notices.push(Notice::Entry(parent.0, name.to_vec()));
                 }
                 Changed::Everything => {
                     door.epochs.touch_all();

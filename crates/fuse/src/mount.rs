@@ -1,19 +1,21 @@
-//! Making a mount, and ending it.
+//! Making a mount, taking one over, and ending it.
 
 use crate::device::{self, Plan, Tree};
-use crate::door::Door;
+use crate::door::{Door, Handed};
 use crate::error::{Error, Result};
 use crate::guard::Guard;
 use crate::kernel::Requests;
 use crate::listener::Ear;
 use crate::notify::Kernel;
 use crate::owners::Owners;
+use crate::serving::Serving;
 use crate::stale::{clear_stale, find, place};
-use fuser::{BackgroundSession, Config, SessionACL};
+use fuser::{Config, Reins, SessionACL};
 use mw_model::{ErrorKind, Version};
-use mw_world::{Role, Session};
+use mw_world::{Role, Session, Subscription};
 use parking_lot::Mutex;
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,9 +45,38 @@ pub struct MountOptions {
 
 /// A world that is mounted. Dropping it unmounts lazily.
 pub struct Mount {
-    door: Arc<Door>,
+    pub(crate) door: Arc<Door>,
     dir: PathBuf,
-    server: Mutex<Option<BackgroundSession>>,
+    pub(crate) serving: Mutex<Option<Serving>>,
+    /// What tells of the requests that were read before the mount halted.
+    pub(crate) left: Mutex<Option<Reins>>,
+    /// How it is served, also by those who come after.
+    pub(crate) how: How,
+}
+
+/// What the threads of a mount need to know.
+#[derive(Clone)]
+pub(crate) struct How {
+    pub(crate) acl: SessionACL,
+    pub(crate) threads: usize,
+    pub(crate) guard: Option<Guard>,
+}
+
+impl How {
+    fn new(ready: &Ready, options: &MountOptions) -> Self {
+        Self {
+            acl: if ready.allow_other { SessionACL::All } else { SessionACL::Owner },
+            threads: if options.threads == 0 { threads() } else { options.threads },
+            guard: options.guard.clone(),
+        }
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        let mut config = Config::default();
+        config.n_threads = Some(self.threads);
+        config.clone_fd = device::can_clone();
+        config
+    }
 }
 
 impl std::fmt::Debug for Mount {
@@ -73,8 +104,9 @@ pub fn mount(session: Session, dir: &Path, options: &MountOptions) -> Result<Mou
     let plan = ready.plan();
     let fd = device::mount(&plan)?;
     let stat = || rustix::fs::stat(&dir);
-    match serve(&ready, fd, &plan, &stat, options) {
-        Ok(server) => Ok(ready.served(server)),
+    let how = How::new(&ready, options);
+    match serve(&ready, fd, &stat, &how) {
+        Ok(serving) => Ok(ready.served(serving, how)),
         Err(e) => {
             // Nobody answers there: a program that looked would hang.
             if let Err(e) = device::unmount(&dir, true) {
@@ -100,14 +132,57 @@ pub fn switch(session: Session, old: &Mount, options: &MountOptions) -> Result<M
     };
     let stat = || rustix::fs::statat(&root, "", rustix::fs::AtFlags::EMPTY_PATH);
     // When this or what follows fails, the mount that is nowhere goes with its last descriptor.
-    let server = serve(&ready, device, &plan, &stat, options)?;
+    let how = How::new(&ready, options);
+    let serving = serve(&ready, device, &stat, &how)?;
     if device::beneath(&root, &dir)? {
         old.unmount(true)?;
     } else {
         old.unmount(true)?;
         device::attach(&root, &dir)?;
     }
-    Ok(ready.served(server))
+    Ok(ready.served(serving, how))
+}
+
+/// A mount of another server that has been taken over and is not served yet. Dropped, it ends.
+pub struct Adopted {
+    ready: Ready,
+    how: How,
+    session: fuser::Session<Requests>,
+    number: u32,
+}
+
+/// Takes over a mount that another server handed over: `session` is on the same world and instant, `dir` where it is mounted, `device` and
+/// `handed` what [`Mount::hand_over`] gave. No program notices, when all mounts of a server are taken over before the first one
+/// begins: what programs have open and locked in one counts for those of the others.
+///
+/// # Errors
+/// There are too many descriptors; the mount then ends, as `device` is closed.
+pub fn adopt(session: Session, dir: &Path, device: OwnedFd, handed: Handed, options: &MountOptions) -> Result<Adopted> {
+    let ready = Ready::new(session, dir, options);
+    let how = How::new(&ready, options);
+    let door = &ready.door;
+    let copy = File::from(device.try_clone().map_err(|e| unserved(dir, e))?);
+    let session = fuser::Session::resume(Requests(door.clone()), device, how.acl, how.config());
+    let number = handed.number();
+    door.meet(Kernel::new(session.notifier(), copy), ready.subscribe());
+    door.take_over(handed);
+    Ok(Adopted { ready, how, session, number })
+}
+
+impl Adopted {
+    /// Answers from now on.
+    ///
+    /// # Errors
+    /// No thread can be started; the mount then ends.
+    pub fn begin(self) -> Result<Mount> {
+        let Self { ready, how, session, number } = self;
+        let door = &ready.door;
+        let failed = |e| unserved(&ready.dir, e);
+        door.numbered(number, how.guard.as_ref());
+        let serving = Serving::begin(session).map_err(failed)?;
+        tell_the_kernel(door).map_err(failed)?;
+        Ok(ready.served(serving, how))
+    }
 }
 
 /// A door before anybody can knock.
@@ -141,8 +216,13 @@ impl Ready {
         Plan { dir: &self.dir, source: &self.source, read_only, allow_other }
     }
 
-    fn served(self, server: BackgroundSession) -> Mount {
-        Mount { door: self.door, dir: self.dir, server: Mutex::new(Some(server)) }
+    /// Hears of changes from now on.
+    fn subscribe(&self) -> Subscription {
+        self.door.session.subscribe(self.origin, Arc::new(Ear(Arc::downgrade(&self.door))))
+    }
+
+    fn served(self, serving: Serving, how: How) -> Mount {
+        Mount { door: self.door, dir: self.dir, serving: Mutex::new(Some(serving)), left: Mutex::default(), how }
     }
 }
 
@@ -160,41 +240,40 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(least, |n| n.get().clamp(least, most))
 }
 
+fn unserved(dir: &Path, error: std::io::Error) -> Error {
+    Error::io(format!("the kernel does not talk to the mount at {}", dir.display()), error)
+}
+
+/// Starts the thread that tells the kernel what it must forget.
+fn tell_the_kernel(door: &Arc<Door>) -> std::io::Result<()> {
+    let teller = door.clone();
+    let tell = move || teller.notices.run(|notice| teller.tell(notice));
+    std::thread::Builder::new().name("mw-fuse-notify".into()).spawn(tell).map(drop)
+}
+
 /// Shakes hands with the kernel and starts the threads.
 fn serve(
     ready: &Ready,
-    fd: std::os::fd::OwnedFd,
-    plan: &Plan<'_>,
+    fd: OwnedFd,
     stat: &dyn Fn() -> rustix::io::Result<rustix::fs::Stat>,
-    options: &MountOptions,
-) -> Result<BackgroundSession> {
+    how: &How,
+) -> Result<Serving> {
     let door = &ready.door;
-    let failed = |e| Error::io(format!("the kernel does not talk to the mount at {}", plan.dir.display()), e);
+    let failed = |e| unserved(&ready.dir, e);
     let device = File::from(fd.try_clone().map_err(failed)?);
-    let mut config = Config::default();
-    config.n_threads = Some(if options.threads == 0 { threads() } else { options.threads });
-    config.clone_fd = device::can_clone();
-    let acl = if plan.allow_other { SessionACL::All } else { SessionACL::Owner };
-    let session = fuser::Session::from_fd(Requests(door.clone()), fd, acl, config).map_err(failed)?;
+    let session = fuser::Session::from_fd(Requests(door.clone()), fd, how.acl, how.config()).map_err(failed)?;
     // Before the first request is read, so that nothing is cached that we would not hear of.
-    let subscription = door.session.subscribe(ready.origin, Arc::new(Ear(Arc::downgrade(door))));
-    door.connect(Kernel::new(session.notifier(), device), subscription);
-    let server = session.spawn().map_err(failed)?;
+    door.connect(Kernel::new(session.notifier(), device), ready.subscribe());
+    let serving = Serving::begin(session).map_err(failed)?;
     // The kernel begins with a root without permissions, and would keep it so if a notification crossed the first answer: the
     // first program, when it is not root's, would be refused. So the first question is ours, before any notification.
     let root = stat().map_err(|e| failed(e.into()))?;
     let (major, minor) = (rustix::fs::major(root.st_dev), rustix::fs::minor(root.st_dev));
     // Before the first notification, which may be what a killed server hangs in.
-    if let Some(guard) = &options.guard {
-        door.guarded(guard.watch(minor));
-    }
-    let teller = door.clone();
-    std::thread::Builder::new()
-        .name("mw-fuse-notify".into())
-        .spawn(move || teller.notices.run(|notice| teller.tell(notice)))
-        .map_err(failed)?;
+    door.numbered(minor, how.guard.as_ref());
+    tell_the_kernel(door).map_err(failed)?;
     device::widen_read_ahead(&format!("{major}:{minor}"));
-    Ok(server)
+    Ok(serving)
 }
 
 impl Mount {
@@ -243,9 +322,9 @@ impl Mount {
     /// # Errors
     /// The threads ended with an error and not because of an unmount.
     pub fn join(&self) -> Result<()> {
-        let server = self.server.lock().take();
-        match server {
-            Some(server) => match server.join() {
+        let serving = self.serving.lock().take();
+        match serving {
+            Some(serving) => match serving.join() {
                 // A request that was being read when the kernel let go.
                 Err(e) if e.kind() == std::io::ErrorKind::ConnectionAborted => Ok(()),
                 ended => ended.map_err(|e| Error::io(format!("the mount at {} failed", self.dir.display()), e)),

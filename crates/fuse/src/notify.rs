@@ -5,14 +5,15 @@
 //! thread may send a notification that can wait for such a lock, except [`Notices::write_back`] under the same rule.
 
 use crate::ticket::Ticket;
-use bytes::Bytes;
 use fuser::INodeNo;
 use mw_env::Env;
 use parking_lot::{Condvar, Mutex};
+use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,14 +22,16 @@ use std::time::Duration;
 /// The longest that an answer is held back.
 const BOUND: Duration = Duration::from_secs(1);
 
+/// FUSE_NOTIFY_RESEND (FUSE 7.40, Linux 6.9): the kernel sends anew what was read and is not answered.
+const RESEND: i32 = 7;
 /// FUSE_NOTIFY_INC_EPOCH (FUSE 7.44, Linux 6.16): every name that the kernel has cached expires at once.
 const INC_EPOCH: i32 = 8;
 
 /// Something that the kernel must forget.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Notice {
     /// A name in a directory.
-    Entry(u64, Bytes),
+    Entry(u64, Vec<u8>),
     /// Attributes and pages of an inode.
     Inode(u64),
     /// All names, attributes and pages.
@@ -45,7 +48,7 @@ pub(crate) type Answer = Box<dyn FnOnce() + Send>;
 /// The kernel's end of a mount.
 pub(crate) struct Kernel {
     notifier: fuser::Notifier,
-    /// The same device; for the one notification that fuser does not offer.
+    /// The same device; for the notifications that fuser does not offer.
     device: File,
 }
 
@@ -75,11 +78,31 @@ impl Kernel {
     /// # Errors
     /// `InvalidInput` when the kernel is too old.
     pub(crate) fn forget_names(&self) -> io::Result<()> {
+        self.send(INC_EPOCH)
+    }
+
+    /// Has every request that was read, and is not answered, sent anew.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the kernel is too old.
+    pub(crate) fn resend(&self) -> io::Result<()> {
+        self.send(RESEND)
+    }
+
+    fn send(&self, code: i32) -> io::Result<()> {
         // struct fuse_out_header: length, code, and 0, which tells a notification from an answer.
         let mut message = [0; 16];
         message[..4].copy_from_slice(&16u32.to_ne_bytes());
-        message[4..8].copy_from_slice(&INC_EPOCH.to_ne_bytes());
+        message[4..8].copy_from_slice(&code.to_ne_bytes());
         (&self.device).write_all(&message)
+    }
+
+    /// Returns another descriptor of the device.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn another(&self) -> io::Result<OwnedFd> {
+        self.device.try_clone().map(OwnedFd::from)
     }
 }
 
@@ -101,6 +124,8 @@ pub(crate) struct Notices {
     env: Env,
     queue: Mutex<Queue>,
     wake: Condvar,
+    /// Nothing is being sent.
+    idle: Condvar,
 }
 
 #[derive(Default)]
@@ -112,6 +137,8 @@ struct Queue {
     running: usize,
     held: HashMap<u64, Held>,
     last: u64,
+    /// Nothing new is sent, and no answer held back.
+    paused: bool,
     stopped: bool,
 }
 
@@ -129,7 +156,7 @@ impl Queue {
 impl Notices {
     /// Makes an empty queue.
     pub(crate) fn new(env: Env) -> Self {
-        Self { env, queue: Mutex::default(), wake: Condvar::new() }
+        Self { env, queue: Mutex::default(), wake: Condvar::new(), idle: Condvar::new() }
     }
 
     /// Queues `notices`, sends every answer held back, and returns what to wait for.
@@ -160,7 +187,7 @@ impl Notices {
     pub(crate) fn hold_back(self: &Arc<Self>, tickets: &[Arc<Ticket>], answer: Answer) {
         let id = {
             let mut queue = self.queue.lock();
-            if !queue.next.is_empty() || queue.running > 0 || queue.stopped {
+            if !queue.next.is_empty() || queue.running > 0 || queue.stopped || queue.paused {
                 drop(queue);
                 return answer();
             }
@@ -215,12 +242,64 @@ impl Notices {
     pub(crate) fn write_back(&self, send: impl FnOnce()) {
         let answers = {
             let mut queue = self.queue.lock();
+            self.idle.wait_while(&mut queue, |queue| queue.paused && !queue.stopped);
             queue.running += 1;
             queue.take_held()
         };
         answers.into_iter().for_each(|answer| answer());
         send();
-        self.queue.lock().running -= 1;
+        self.sent();
+    }
+
+    fn sent(&self) {
+        let mut queue = self.queue.lock();
+        queue.running -= 1;
+        if queue.running == 0 {
+            self.idle.notify_all();
+        }
+    }
+
+    /// Sends nothing new until [`Notices::resume`], and waits at most `limit` for what is being sent. What is posted meanwhile
+    /// stays in the queue; no answer is held back for it. Returns whether all is quiet.
+    pub(crate) fn pause(&self, limit: Duration) -> bool {
+        let answers = {
+            let mut queue = self.queue.lock();
+            queue.paused = true;
+            queue.take_held()
+        };
+        answers.into_iter().for_each(|answer| answer());
+        let mut queue = self.queue.lock();
+        !self.idle.wait_while_for(&mut queue, |queue| queue.running > 0, limit).timed_out()
+    }
+
+    /// Ends a pause.
+    pub(crate) fn resume(&self) {
+        self.queue.lock().paused = false;
+        self.wake.notify_all();
+        self.idle.notify_all();
+    }
+
+    /// Returns what waits to be sent, in order.
+    pub(crate) fn waiting(&self) -> Vec<Notice> {
+        self.queue.lock().next.iter().filter(|notice| !matches!(notice, Notice::Turn(_))).cloned().collect()
+    }
+
+    /// Returns how many answers wait for their turn.
+    pub(crate) fn turns(&self) -> usize {
+        self.queue.lock().next.iter().filter(|notice| matches!(notice, Notice::Turn(_))).count()
+    }
+
+    /// Drops the answers that wait for their turn: they will be asked for anew.
+    pub(crate) fn forget_turns(&self) {
+        let forgotten: Vec<_> = {
+            let mut guard = self.queue.lock();
+            let queue = &mut *guard;
+            let (turns, others): (VecDeque<_>, _) =
+                std::mem::take(&mut queue.next).into_iter().partition(|notice| matches!(notice, Notice::Turn(_)));
+            queue.next = others;
+            turns.iter().filter_map(|turn| queue.tickets.remove(turn)).collect()
+        };
+        drop(forgotten);
     }
 
     /// The life of the thread: sends notices with `send` until [`Notices::stop`].
@@ -232,7 +311,9 @@ impl Notices {
                     if queue.stopped {
                         return;
                     }
-                    if let Some(notice) = queue.next.pop_front() {
+                    if !queue.paused
+                        && let Some(notice) = queue.next.pop_front()
+                    {
                         queue.running += 1;
                         let tickets = queue.tickets.remove(&notice).unwrap_or_default();
                         break (notice, tickets);
@@ -246,7 +327,7 @@ impl Notices {
                 }
             };
             send(&notice);
-            self.queue.lock().running -= 1;
+            self.sent();
             tickets.iter().for_each(|ticket| ticket.one_done());
         }
     }
@@ -261,6 +342,7 @@ impl Notices {
             (queue.take_held(), tickets)
         };
         self.wake.notify_all();
+        self.idle.notify_all();
         answers.into_iter().for_each(|answer| answer());
         tickets.iter().for_each(|ticket| ticket.one_done());
     }

@@ -6,6 +6,7 @@
 //! was begun goes on with the same thread at the offset where it stopped, and it is whole as soon as any other request
 //! comes that the kernel sends under that lock, or when nobody has the file open.
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// The largest write of one request.
@@ -45,7 +46,7 @@ impl Piece {
 pub(crate) type Begun = (u32, u64);
 
 /// Every inode whose last write may go on.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct Unfinished(HashMap<u64, Begun>);
 
 impl Unfinished {

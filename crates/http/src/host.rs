@@ -4,7 +4,7 @@
 //! block. Who may do what is decided before a call comes here.
 
 use crate::Result;
-use crate::types::{Export, Mount, NewExport, NewMount, NewRun, Run, RunEvent, Unmount};
+use crate::types::{Export, Mount, NewExport, NewMount, NewRun, Restart, Run, RunEvent, Unmount};
 use mw_world::{Principal, Session};
 use std::sync::Arc;
 
@@ -108,6 +108,18 @@ pub trait RunHost: Send + Sync {
     fn stop(&self);
 }
 
+/// What puts another program in the server's place.
+pub trait RestartHost: Send + Sync {
+    /// Asks for a restart and returns at once; it begins when the requests under way are answered.
+    ///
+    /// # Errors
+    /// `Busy` when runs are under way, or a restart is; `Unsupported` or those of the system when the program that is to take over cannot.
+    fn restart(&self) -> Result<Restart>;
+
+    /// Returns the last restart, if there was one.
+    fn last(&self) -> Option<Restart>;
+}
+
 /// What lives in the server beside the store.
 #[derive(Clone, Default)]
 pub struct Hosts {
@@ -117,6 +129,8 @@ pub struct Hosts {
     pub exports: Option<Arc<dyn ExportHost>>,
     /// The runs; `None` where there are none.
     pub runs: Option<Arc<dyn RunHost>>,
+    /// What restarts the server; `None` where nothing can.
+    pub restarts: Option<Arc<dyn RestartHost>>,
 }
 
 impl std::fmt::Debug for Hosts {
@@ -125,6 +139,7 @@ impl std::fmt::Debug for Hosts {
             .field("mounts", &self.mounts.is_some())
             .field("exports", &self.exports.is_some())
             .field("runs", &self.runs.is_some())
+            .field("restarts", &self.restarts.is_some())
             .finish()
     }
 }

@@ -30,6 +30,7 @@ pub fn all() -> Value {
         Fsck,
         Swept,
         Status,
+        Restart,
         Change,
         Diff,
         Log,

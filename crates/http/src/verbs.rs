@@ -68,6 +68,8 @@ pub(crate) fn run(inner: &Arc<Inner>, call: Call, document: &[u8]) -> Result<Rep
         Verb::Status => admin::status(inner, who),
         Verb::Fsck => admin::fsck(inner, who),
         Verb::Gc => admin::gc(inner, who),
+        Verb::Restart => admin::restart(inner, who),
+        Verb::LastRestart => admin::last_restart(inner, who),
         Verb::Worlds => worlds::list(inner, who),
         Verb::CreateWorld => worlds::create(inner, who, &parse(document)?, idempotency),
         Verb::ShowWorld { world } => worlds::show(inner, who, &world),

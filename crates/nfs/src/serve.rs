@@ -17,6 +17,8 @@ use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// The longest call: a write and its head.
 const MAX_CALL: usize = MAX_DATA + 4096;
@@ -43,14 +45,27 @@ pub struct Options {
 pub struct Export {
     shared: Arc<Shared>,
     address: SocketAddr,
+    listener: TcpListener,
+    /// The thread that accepts clients.
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
+
+/// How long nothing is done between two looks at clients that are to leave.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// Exports a world to this machine. Whoever reaches the port acts with the session's key.
 ///
 /// # Errors
 /// The port is taken, or no thread can be started.
 pub fn export(session: Session, options: &Options) -> io::Result<Export> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
+    export_on(TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?, session, options)
+}
+
+/// Exports a world on a port that is listened on already, whatever the options say of one: [`Export::listener`] of another server.
+///
+/// # Errors
+/// No thread can be started.
+pub fn export_on(listener: TcpListener, session: Session, options: &Options) -> io::Result<Export> {
     let address = listener.local_addr()?;
     let version = session.version();
     let shared = Arc::new(Shared {
@@ -64,8 +79,8 @@ pub fn export(session: Session, options: &Options) -> io::Result<Export> {
         closed: AtomicBool::new(false),
         clients: Mutex::new(HashMap::new()),
     });
-    let export = Export { shared: shared.clone(), address };
-    std::thread::Builder::new().name("nfs".to_owned()).spawn(move || accept(&listener, &shared))?;
+    let export = Export { shared, address, listener, thread: Mutex::default() };
+    export.begin()?;
     Ok(export)
 }
 
@@ -80,6 +95,60 @@ impl Export {
         self.shared.read_only
     }
 
+    fn begin(&self) -> io::Result<()> {
+        let (listener, shared) = (self.listener.try_clone()?, self.shared.clone());
+        let thread = std::thread::Builder::new().name("nfs".to_owned()).spawn(move || accept(&listener, &shared))?;
+        *self.thread.lock() = Some(thread);
+        Ok(())
+    }
+
+    /// Accepts nobody any more, and has the calls under way answered, for at most `limit`; then connections end. Clients connect
+    /// again, and wait until somebody accepts.
+    pub fn pause(&self, limit: Duration) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+        self.wake();
+        if let Some(thread) = self.thread.lock().take() {
+            // It cannot panic over a client, who has a thread of his own.
+            let _ = thread.join();
+        }
+        self.end_clients(Shutdown::Read);
+        let env = self.shared.session.store().env();
+        let until = env.monotonic() + u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        while self.clients() > 0 && env.monotonic() < until {
+            env.sleep(LOOK);
+        }
+        self.end_clients(Shutdown::Both);
+    }
+
+    /// Undoes [`Export::pause`].
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn go_on(&self) -> io::Result<()> {
+        self.shared.closed.store(false, Ordering::SeqCst);
+        self.begin()
+    }
+
+    /// Returns another descriptor of what it listens on.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn listener(&self) -> io::Result<TcpListener> {
+        self.listener.try_clone()
+    }
+
+    fn end_clients(&self, how: Shutdown) {
+        for client in self.shared.clients.lock().values() {
+            // One that is gone already needs no end.
+            let _ = client.shutdown(how);
+        }
+    }
+
+    /// Wakes the thread that accepts, which then sees that it is over.
+    fn wake(&self) {
+        let _ = TcpStream::connect(self.address);
+    }
+
     /// Returns how many clients are connected.
     pub fn clients(&self) -> usize {
         self.shared.clients.lock().len()
@@ -89,12 +158,8 @@ impl Export {
 impl Drop for Export {
     fn drop(&mut self) {
         self.shared.closed.store(true, Ordering::SeqCst);
-        for client in self.shared.clients.lock().values() {
-            // One that is gone already needs no end.
-            let _ = client.shutdown(Shutdown::Both);
-        }
-        // Wakes the listener, which then sees that it is over.
-        let _ = TcpStream::connect(self.address);
+        self.end_clients(Shutdown::Both);
+        self.wake();
     }
 }
 

@@ -299,6 +299,11 @@ impl Runs {
         self.live.lock().len() as u64
     }
 
+    /// Returns the runs that have not ended.
+    pub fn under_way(&self) -> Vec<String> {
+        self.live.lock().keys().cloned().collect()
+    }
+
     /// Cancels every run and waits for their ends (the server stops).
     pub fn stop(&self) {
         for live in self.live.lock().values() {

@@ -136,6 +136,26 @@ impl Locker {
         self.locks.any.load(Ordering::SeqCst) && self.locks.state.lock().table.has_bytes(ino)
     }
 
+    /// Returns all that the client has, as it would be asked for: for a client in another process that takes this one's place.
+    pub fn held(&self) -> Vec<WantedLock> {
+        self.locks.state.lock().table.of_client(self.client)
+    }
+
+    /// Returns how many wishes wait.
+    pub fn waiting(&self) -> usize {
+        self.locks.state.lock().table.waiting(self.client)
+    }
+
+    /// Forgets the wishes that wait, without a word to anybody: they will be asked for anew.
+    pub fn forget_waiting(&self) {
+        let forgotten: Vec<_> = {
+            let mut state = self.locks.state.lock();
+            let waiters = state.table.forget_waiting(self.client);
+            waiters.into_iter().filter_map(|waiter| state.waiting.remove(&waiter)).collect()
+        };
+        drop(forgotten);
+    }
+
     /// Gives up all that the client has, and ends all that waits in it. Whatever it wants later is refused.
     pub fn leave(&self) {
         self.locks.change(|state| ((), state.table.leave(self.client)));

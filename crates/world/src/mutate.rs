@@ -44,6 +44,7 @@ impl Store {
         what: &Mutation<'_>,
         plan: impl FnOnce(&mut Txn<'_>) -> Result<T>,
     ) -> Result<T> {
+        let _changing = self.changing();
         let mut head = world.head.lock();
         let (out, done) = self.mutate_locked(world, &mut head, what, plan)?;
         let Some(done) = done else { return Ok(out) };
@@ -56,6 +57,17 @@ impl Store {
             self.fold_soon(world);
         }
         Ok(out)
+    }
+
+    /// Counts a change until its mounts have heard of it.
+    pub(crate) fn changing(&self) -> Changing<'_> {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        Changing(self)
+    }
+
+    /// Returns whether a change is under way: committed, perhaps, while not all mounts have heard of it.
+    pub fn is_changing(&self) -> bool {
+        self.changes.load(Ordering::SeqCst) > 0
     }
 
     /// Waits until entry `seq` is as durable as was asked: content first, then the log.
@@ -230,6 +242,15 @@ impl Store {
 fn swapped(entry: &Entry) -> Option<State> {
     let root = entry.root.clone().filter(|_| entry.changes.is_empty())?;
     Some(State { root, lean: Vec::new(), seq: entry.seq, time: entry.time, chain: entry.chain() })
+}
+
+/// A change under way.
+pub(crate) struct Changing<'a>(&'a Store);
+
+impl Drop for Changing<'_> {
+    fn drop(&mut self) {
+        self.0.changes.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// A submitted entry.

@@ -21,7 +21,7 @@ use mw_segments::{Claim, Owner, Segments};
 use mw_tree::{Cache, Tree};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ pub struct Options {
     pub sealing: Option<SealingKey>,
     /// Whether folds run on a thread of the store's; without it they run in the call that needs them.
     pub background: bool,
+    /// Whether files without a name, which a former process had open, stay until [`Store::settle_orphans`].
+    pub keep_orphans: bool,
 }
 
 impl Default for Options {
@@ -57,6 +59,7 @@ impl Default for Options {
             owner: (0, 0),
             sealing: None,
             background: true,
+            keep_orphans: false,
         }
     }
 }
@@ -106,6 +109,10 @@ pub struct Store {
     /// Deleted worlds that somebody may still be reading.
     pub(crate) graves: Mutex<HashMap<WorldId, Weak<World>>>,
     folds: Arc<Folds>,
+    /// How many changes are under way.
+    pub(crate) changes: AtomicUsize,
+    /// What has no name is not dropped for now.
+    pub(crate) keep_orphans: AtomicBool,
 }
 
 /// Worlds that wait for a fold.
@@ -188,6 +195,8 @@ impl Store {
             swept: AtomicU64::new(0),
             graves: Mutex::new(HashMap::new()),
             folds: folds.clone(),
+            changes: AtomicUsize::new(0),
+            keep_orphans: AtomicBool::new(options.keep_orphans),
             meta,
             segments,
             env,
@@ -278,15 +287,23 @@ impl Store {
             self.folds.wake.notify_all();
             self.folds.ticks.notify_all();
         }
+        if let Err(e) = self.flush() {
+            tracing::error!("closing the store: {e}");
+        }
+    }
+
+    /// Folds every open world and makes everything durable.
+    ///
+    /// # Errors
+    /// A sync failed: the store is read-only from now on.
+    pub fn flush(&self) -> Result<()> {
         let worlds: Vec<_> = self.open.lock().values().cloned().collect();
         for world in worlds {
             if let Err(e) = self.fold(&world) {
-                tracing::debug!(world = world.record.read().name, "no last fold: {e}");
+                tracing::debug!(world = world.record.read().name, "no fold: {e}");
             }
         }
-        if let Err(e) = self.segments.sync().map_err(Error::from).and_then(|()| Ok(self.meta.sync()?)) {
-            tracing::error!("closing the store: {e}");
-        }
+        self.segments.sync().map_err(Error::from).and_then(|()| Ok(self.meta.sync()?))
     }
 
     /// Returns the root key, made when the store was.
@@ -410,9 +427,7 @@ impl Store {
         }
         let world = Arc::new(self.load(id)?);
         self.keep_open(id, &world);
-        if let Err(e) = self.drop_orphans(&world) {
-            tracing::warn!(world = world.record.read().name, "orphans stay for now: {e}");
-        }
+        self.drop_orphans_soon(&world);
         Ok(world)
     }
 

@@ -13,6 +13,10 @@ use std::os::fd::BorrowedFd;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::Once;
+use std::sync::Weak;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::thread::{self};
 
@@ -20,6 +24,15 @@ use log::debug;
 use log::error;
 use log::info;
 use log::warn;
+use nix::sys::pthread::Pthread;
+use nix::sys::pthread::pthread_kill;
+use nix::sys::pthread::pthread_self;
+use nix::sys::signal::SaFlags;
+use nix::sys::signal::SigAction;
+use nix::sys::signal::SigHandler;
+use nix::sys::signal::SigSet;
+use nix::sys::signal::Signal;
+use nix::sys::signal::sigaction;
 use nix::unistd::Uid;
 use nix::unistd::geteuid;
 use parking_lot::Mutex;
@@ -139,6 +152,48 @@ pub struct Session<FS: Filesystem> {
     /// The field is set to `Some` when the init message is received.
     pub(crate) proto_version: Option<Version>,
     pub(crate) config: Config,
+    /// The threads are to read no more requests.
+    stop: Arc<AtomicBool>,
+    /// The threads that read requests.
+    threads: Arc<Mutex<Vec<Pthread>>>,
+    /// Held by the threads, and by each request until it is answered.
+    under_way: Arc<()>,
+}
+
+extern "C" fn ignore(_: nix::libc::c_int) {}
+
+/// Stops the threads of a session without an unmount, so that the device can be taken up again with [`Session::resume`].
+#[derive(Debug, Clone)]
+pub struct Reins {
+    stop: Arc<AtomicBool>,
+    threads: Arc<Mutex<Vec<Pthread>>>,
+    under_way: Weak<()>,
+}
+
+impl Reins {
+    /// Has every thread end, after one more request at most; `destroy` is not called. A signal (SIGURG) wakes those that wait
+    /// for a request. One may be about to wait, and miss it: to be called again until the threads have ended.
+    pub fn stop(&self) {
+        static HANDLER: Once = Once::new();
+        HANDLER.call_once(|| {
+            // Without SA_RESTART, so that the read ends.
+            let nothing = SigAction::new(SigHandler::Handler(ignore), SaFlags::empty(), SigSet::empty());
+            // SAFETY: the handler does nothing.
+            if let Err(e) = unsafe { sigaction(Signal::SIGURG, &nothing) } {
+                warn!("threads that wait cannot be woken: {e}");
+            }
+        });
+        self.stop.store(true, Ordering::SeqCst);
+        // Each thread takes itself off the list before it ends.
+        for thread in self.threads.lock().iter() {
+            let _ = pthread_kill(*thread, Signal::SIGURG);
+        }
+    }
+
+    /// Returns how many requests were read and are not answered. Says nothing before the threads have ended.
+    pub fn unanswered(&self) -> usize {
+        self.under_way.strong_count()
+    }
 }
 
 impl<FS: Filesystem> AsFd for Session<FS> {
@@ -186,6 +241,9 @@ impl<FS: Filesystem> Session<FS> {
             session_owner: geteuid(),
             proto_version: None,
             config: options.clone(),
+            stop: Arc::default(),
+            threads: Arc::default(),
+            under_way: Arc::default(),
         };
 
         session.handshake()?;
@@ -201,8 +259,17 @@ impl<FS: Filesystem> Session<FS> {
         acl: SessionACL,
         config: Config,
     ) -> io::Result<Self> {
+        let mut session = Self::resume(filesystem, fd, acl, config);
+
+        session.handshake()?;
+
+        Ok(session)
+    }
+
+    /// Takes up a device whose handshake is done, by a session that [`Reins::stop`] ended, in this process or another one.
+    pub fn resume(filesystem: FS, fd: OwnedFd, acl: SessionACL, config: Config) -> Self {
         let ch = Channel::new(Arc::new(DevFuse(File::from(fd))));
-        let mut session = Session {
+        Session {
             filesystem: FilesystemHolder {
                 fs: Some(filesystem),
             },
@@ -214,11 +281,15 @@ impl<FS: Filesystem> Session<FS> {
             session_owner: geteuid(),
             proto_version: None,
             config,
-        };
+            stop: Arc::default(),
+            threads: Arc::default(),
+            under_way: Arc::default(),
+        }
+    }
 
-        session.handshake()?;
-
-        Ok(session)
+    /// Returns what stops the threads.
+    pub fn reins(&self) -> Reins {
+        Reins { stop: self.stop.clone(), threads: self.threads.clone(), under_way: Arc::downgrade(&self.under_way) }
     }
 
     /// Run the session loop in a background thread. If the returned handle is dropped,
@@ -252,6 +323,9 @@ impl<FS: Filesystem> Session<FS> {
             session_owner,
             proto_version: _,
             config,
+            stop,
+            threads: readers,
+            under_way,
         } = self;
 
         let n_threads = config.n_threads.unwrap_or(1);
@@ -298,15 +372,20 @@ impl<FS: Filesystem> Session<FS> {
                 ch,
                 allowed,
                 session_owner,
+                stop: stop.clone(),
+                readers: readers.clone(),
+                under_way: under_way.clone(),
             };
             threads.push(
                 thread::Builder::new()
                     .name(thread_name)
-                    .spawn(move || event_loop.event_loop())?,
+                    .spawn(move || event_loop.run())?,
             );
         }
 
+        drop(under_way);
         let mut reply: io::Result<()> = Ok(());
+        let mut stopped = true;
         for thread in threads {
             let res = match thread.join() {
                 Ok(res) => res,
@@ -314,6 +393,7 @@ impl<FS: Filesystem> Session<FS> {
                     return Err(io::Error::other("event loop thread panicked"));
                 }
             };
+            stopped &= matches!(res, Ok(true));
             if let Err(e) = res {
                 if reply.is_ok() {
                     reply = Err(e);
@@ -327,6 +407,9 @@ impl<FS: Filesystem> Session<FS> {
             ));
         };
 
+        if stopped {
+            filesystem.fs = None;
+        }
         filesystem.destroy();
 
         reply
@@ -518,28 +601,43 @@ pub(crate) struct SessionEventLoop<FS: Filesystem> {
     pub(crate) filesystem: Arc<FilesystemHolder<FS>>,
     pub(crate) allowed: SessionACL,
     pub(crate) session_owner: Uid,
+    stop: Arc<AtomicBool>,
+    readers: Arc<Mutex<Vec<Pthread>>>,
+    under_way: Arc<()>,
 }
 
 impl<FS: Filesystem> SessionEventLoop<FS> {
-    fn event_loop(&self) -> io::Result<()> {
+    fn run(&self) -> io::Result<bool> {
+        let me = pthread_self();
+        self.readers.lock().push(me);
+        let ended = self.event_loop();
+        self.readers.lock().retain(|thread| *thread != me);
+        ended
+    }
+
+    /// Returns whether it was stopped, and the kernel still asks.
+    fn event_loop(&self) -> io::Result<bool> {
         // Buffer for receiving requests from the kernel. Only one is allocated and
         // it is reused immediately after dispatching to conserve memory and allocations.
         let mut buf = FuseReadBuf::new();
         let buf = buf.as_mut();
         let mut last = 0;
         loop {
+            if self.stop.load(Ordering::SeqCst) {
+                return Ok(true);
+            }
             // Read the next request from the given channel to kernel driver
             // The kernel driver makes sure that we get exactly one request per read
             if let Some(filesystem) = &self.filesystem.fs {
                 filesystem.waits(self.ch.as_fd(), last);
             }
-            match self.ch.receive_retrying(buf) {
-                Ok(size) => match RequestWithSender::new(self.ch.sender(), &buf[..size]) {
+            match self.ch.receive(buf) {
+                Ok(size) => match RequestWithSender::new(self.ch.answering(&self.under_way), &buf[..size]) {
                     // Dispatch request
                     Some(req) => {
                         if let Ok(Operation::Destroy(_)) = req.request.operation() {
                             req.reply::<ReplyEmpty>().ok();
-                            return Ok(());
+                            return Ok(false);
                         } else {
                             last = req.request.pid().as_raw().cast_unsigned();
                             req.dispatch(self)
@@ -553,7 +651,13 @@ impl<FS: Filesystem> SessionEventLoop<FS> {
                         ));
                     }
                 },
-                Err(nix::errno::Errno::ENODEV) => return Ok(()),
+                Err(nix::errno::Errno::ENODEV) => return Ok(false),
+                // As in `receive_retrying`, but perhaps to stop.
+                Err(
+                    nix::errno::Errno::ENOENT
+                    | nix::errno::Errno::EINTR
+                    | nix::errno::Errno::EAGAIN,
+                ) => continue,
                 Err(err) => return Err(err.into()),
             }
         }

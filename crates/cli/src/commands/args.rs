@@ -1,7 +1,8 @@
 //! The command line. Each family of verbs has its arguments beside its code.
 
 use super::{
-    admin, completion, diff, env, export, files, fork, key, log, mcp, mount, promote, run, serve, snapshot, world,
+    admin, completion, diff, env, export, files, fork, key, log, mcp, mount, promote, restart, run, serve, snapshot,
+    world,
 };
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -42,6 +43,8 @@ pub struct Idempotency {
 pub enum Command {
     /// Serve the store: S3, the control plane and mounts
     Serve(serve::Serve),
+    /// Put another version of this program in the server's place; clients and programs on the mounts go on
+    Restart(restart::Restart),
     /// Print export lines that point S3 clients at the server
     Env(env::Env),
     /// Create, list, show and delete worlds

@@ -35,6 +35,9 @@ pub struct Serve {
     /// Started by another command
     #[arg(long, hide = true)]
     background: bool,
+    /// Take over from the program that this process was
+    #[arg(long, hide = true)]
+    handover: bool,
 }
 
 impl Serve {
@@ -59,6 +62,7 @@ impl Serve {
             },
             idle: self.idle_exit.map(Duration::from_secs),
             background: self.background,
+            heir: self.handover,
         };
         serve::serve(&setup, context.out)?;
         Ok(DONE)

@@ -2,6 +2,7 @@
 //! clients go on.
 
 use super::table::{self, TableFile};
+use crate::failure::Failure;
 use mw_env::Env;
 use mw_http::host::ExportHost;
 use mw_http::types::{Export, NewExport};
@@ -9,13 +10,18 @@ use mw_http::{Error, Result};
 use mw_model::ErrorKind;
 use mw_nfs::Options;
 use mw_world::{Session, Store};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 const FILE: &str = "exports.json";
+/// How long calls of clients may take to be answered when the server is about to restart.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// What was asked for: enough to export it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,14 +50,21 @@ pub struct ExportTable {
 
 impl ExportTable {
     /// Exports again what the table in `dir` names. What cannot be exported stays in the table with its reason.
-    pub fn open(dir: &Path, store: &Arc<Store>, env: &Env) -> Self {
-        let life = env.random();
+    ///
+    /// `heirloom` is the life of a server that was here before and its listeners, by port.
+    pub fn open(
+        dir: &Path,
+        store: &Arc<Store>,
+        env: &Env,
+        heirloom: Option<(u64, BTreeMap<u16, TcpListener>)>,
+    ) -> Self {
+        let (life, mut listeners) = heirloom.unwrap_or_else(|| (env.random(), BTreeMap::new()));
         let file = TableFile::new(dir, env, FILE, "exports");
         let wishes: BTreeMap<u16, Wish> = file.read();
         let places = wishes
             .into_iter()
             .map(|(port, wish)| {
-                let state = again(store, port, &wish, life).map_err(|error| {
+                let state = again(store, port, listeners.remove(&port), &wish, life).map_err(|error| {
                     tracing::warn!(%error, port, world = wish.world, "cannot export again");
                     error.to_string()
                 });
@@ -66,6 +79,22 @@ impl ExportTable {
         self.places.lock().values().any(|place| place.state.is_ok())
     }
 
+    /// Returns the life that clients know.
+    pub fn life(&self) -> u64 {
+        self.life
+    }
+
+    /// Has every export answer what it was called for and accept nobody, until what is returned is dropped.
+    pub fn halt(&self) -> Still<'_> {
+        let places = self.places.lock();
+        for place in places.values() {
+            if let Ok(export) = &place.state {
+                export.pause(PAUSE);
+            }
+        }
+        Still(places)
+    }
+
     /// Ends every export and keeps the table.
     pub fn close(&self) {
         self.places.lock().clear();
@@ -77,9 +106,47 @@ impl ExportTable {
     }
 }
 
-fn again(store: &Arc<Store>, port: u16, wish: &Wish, life: u64) -> Result<mw_nfs::Export> {
+/// The exports of a server that accept nobody; dropped, they go on.
+pub struct Still<'a>(MutexGuard<'a, BTreeMap<u16, Place>>);
+
+impl Still<'_> {
+    /// Returns what each port is listened on with.
+    ///
+    /// # Errors
+    /// There are too many descriptors.
+    pub fn hand_over(&self) -> crate::failure::Result<Vec<(u16, OwnedFd)>> {
+        let living = self.0.iter().filter_map(|(port, place)| Some((*port, place.state.as_ref().ok()?)));
+        living
+            .map(|(port, export)| {
+                Ok((port, export.listener().map_err(|e| Failure::io(format!("port {port}"), e))?.into()))
+            })
+            .collect()
+    }
+}
+
+impl Drop for Still<'_> {
+    fn drop(&mut self) {
+        for (port, place) in &*self.0 {
+            if let Ok(export) = &place.state
+                && let Err(error) = export.go_on()
+            {
+                tracing::error!(%error, port, "an export does not go on");
+            }
+        }
+    }
+}
+
+fn again(
+    store: &Arc<Store>,
+    port: u16,
+    listener: Option<TcpListener>,
+    wish: &Wish,
+    life: u64,
+) -> Result<mw_nfs::Export> {
     let session = table::session(store, &wish.key, &wish.world, wish.at.as_deref())?;
-    export(session, port, wish.read_only, life)
+    let Some(listener) = listener else { return export(session, port, wish.read_only, life) };
+    mw_nfs::export_on(listener, session, &Options { port, read_only: wish.read_only, life })
+        .map_err(|e| Error::new(ErrorKind::Io, format!("port {port}: {e}")))
 }
 
 fn export(session: Session, port: u16, read_only: bool, life: u64) -> Result<mw_nfs::Export> {

@@ -91,6 +91,11 @@ impl RunTable {
         let runs = Runs::open(store.clone(), place).map_err(|e| Failure::new(e.kind(), e.to_string()))?;
         Ok(Self(runs))
     }
+
+    /// Returns the runs that have not ended.
+    pub fn under_way(&self) -> Vec<String> {
+        self.0.under_way()
+    }
 }
 
 fn failed(error: mw_run::Error) -> mw_http::Error {

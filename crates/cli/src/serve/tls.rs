@@ -99,7 +99,7 @@ impl Tls {
     }
 
     /// Loads the certificate again whenever its files change, or the process is told to (SIGHUP). Never ends.
-    pub async fn watch(self) {
+    pub async fn watch(&self) {
         let Ok(mut told) = signal(SignalKind::hangup()) else { return std::future::pending().await };
         let mut seen = self.stamps();
         loop {

@@ -1,10 +1,13 @@
 //! The whole server on one screen: which engine stands behind which seam, and which door before them.
 
 use super::Setup;
+use super::desk::Desk;
 use super::exports::ExportTable;
+use super::handover::Inheritance;
 use super::listen::{Peer, Router};
 use super::mcp::Mcp;
 use super::mounts::MountTable;
+use super::program::Program;
 use super::runs::RunTable;
 use super::upgrade;
 use crate::dir;
@@ -25,14 +28,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Wired {
     pub store: Arc<Store>,
     pub router: Doors,
-    mounts: Arc<MountTable>,
-    exports: Arc<ExportTable>,
+    pub mounts: Arc<MountTable>,
+    pub exports: Arc<ExportTable>,
+    pub desk: Arc<Desk>,
+    /// Held by what the server does of its own accord.
+    pub housework: Arc<tokio::sync::Mutex<()>>,
     runs: Arc<RunTable>,
 }
 
-/// Opens the store of `setup` and puts the doors before it. Sandboxes reach the server at `near`; `encrypted` is the address of the
-/// listener that speaks TLS, where there is one.
-pub fn wire(setup: &Setup, near: SocketAddr, encrypted: Option<String>, env: &Env, instance: String) -> Result<Wired> {
+/// Where the server is and goes by which name.
+pub struct Place {
+    /// Where sandboxes reach it.
+    pub near: SocketAddr,
+    /// The address of the listener that speaks TLS, where there is one.
+    pub encrypted: Option<String>,
+    /// This life of the server.
+    pub instance: String,
+    /// What is to take its place one day.
+    pub program: Program,
+}
+
+/// Opens the store of `setup` and puts the doors before it. `heir` is what another program left that was this process.
+pub fn wire(setup: &Setup, place: Place, env: &Env, heir: Option<Inheritance>) -> Result<Wired> {
+    let Place { near, encrypted, instance, program } = place;
     let disk = |name: &str| {
         let path = setup.dir.join(name);
         LocalDisk::new(&path).map(Arc::new).map_err(|e| Failure::io(path.display(), e))
@@ -41,16 +59,29 @@ pub fn wire(setup: &Setup, near: SocketAddr, encrypted: Option<String>, env: &En
     upgrade::upgrade(&setup.dir, env, &sealing)?;
     let meta = mw_meta::Embedded::open(disk("meta")?, env.clone()).map_err(|e| cannot_open("meta", &e))?;
     let segments = mw_segments::Local::open(disk("segments")?, env.clone()).map_err(|e| cannot_open("segments", &e))?;
-    let options = options(sealing);
+    // Only the mounts know which files without a name are open.
+    let options = Options { keep_orphans: heir.is_some(), ..options(sealing) };
     let arriving = options.memory / 32;
     let store = Store::open(meta, segments, env.clone(), options)?;
     dir::write_key(&setup.dir, &store.root_key()?, env)?;
     store.keep_root_key(dir::key_file(&setup.dir, env));
 
-    let mounts = Arc::new(MountTable::open(&setup.dir, &store, env));
-    let exports = Arc::new(ExportTable::open(&setup.dir, &store, env));
+    let (mut handed, mut heirloom, mut restart) = (Vec::new(), None, None);
+    if let Some(Inheritance { letter, devices, exports, .. }) = heir {
+        handed = letter.mounts.into_iter().zip(devices).collect();
+        (heirloom, restart) = (Some((letter.life, exports)), Some(letter.restart));
+    }
+    let mounts = Arc::new(MountTable::open(&setup.dir, &store, env, handed));
+    store.settle_orphans();
+    let exports = Arc::new(ExportTable::open(&setup.dir, &store, env, heirloom));
     let runs = Arc::new(RunTable::open(&setup.dir, &store, near, env)?);
-    let hosts = Hosts { mounts: Some(mounts.clone()), exports: Some(exports.clone()), runs: Some(runs.clone()) };
+    let desk = Arc::new(Desk::new(program, env.clone(), mounts.clone(), runs.clone(), restart));
+    let hosts = Hosts {
+        mounts: Some(mounts.clone()),
+        exports: Some(exports.clone()),
+        runs: Some(runs.clone()),
+        restarts: Some(desk.clone()),
+    };
     let control = ControlDoor::new(store.clone(), hosts, instance);
     let router = Doors {
         mcp: Mcp::new(store.clone(), control.clone(), setup.public_url.clone(), encrypted.clone()),
@@ -68,7 +99,7 @@ pub fn wire(setup: &Setup, near: SocketAddr, encrypted: Option<String>, env: &En
         host_suffix: setup.host_suffix.as_ref().map(|suffix| format!(".{}", suffix.to_ascii_lowercase()).into()),
         served: Arc::default(),
     };
-    Ok(Wired { store, router, mounts, exports, runs })
+    Ok(Wired { store, router, mounts, exports, desk, housework: Arc::default(), runs })
 }
 
 /// What no mount and no client owns belongs to whoever runs the server.
@@ -98,7 +129,7 @@ impl Wired {
     }
 
     /// Detaches the mounts, which come back with the next start, and closes the store.
-    pub fn close(self) {
+    pub fn close(&self) {
         self.exports.close();
         self.mounts.close();
         self.store.close();

@@ -17,7 +17,12 @@ pub fn temp() -> TempDir {
 
 /// Makes the command of `mw` with nothing of the environment that could lead it elsewhere.
 pub fn command(dir: &Path) -> Command {
-    let mut command = Command::new(MW);
+    command_of(Path::new(MW), dir)
+}
+
+/// Makes the command of another binary than the one under test, in the same way.
+pub fn command_of(program: &Path, dir: &Path) -> Command {
+    let mut command = Command::new(program);
     for name in ["MW_ENDPOINT", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "MW_LOG", "RUST_LOG"]
     {
         command.env_remove(name);
@@ -41,7 +46,12 @@ impl Server {
 
     /// Starts a server on `dir` with more arguments.
     pub fn on(dir: TempDir, args: &[&str]) -> Self {
-        let mut child = command(dir.path())
+        Self::of(Path::new(MW), dir, args)
+    }
+
+    /// Starts a server of another binary.
+    pub fn of(program: &Path, dir: TempDir, args: &[&str]) -> Self {
+        let mut child = command_of(program, dir.path())
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(args)
             .stdout(Stdio::piped())
@@ -51,6 +61,11 @@ impl Server {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let endpoint = line.trim().strip_prefix("ready ").unwrap_or_else(|| panic!("not ready: {line:?}")).to_owned();
         Self { dir, endpoint, child }
+    }
+
+    /// Returns the server's process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Returns the path of the directory.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 /// Returns whether what a test needs is here. In CI everything must be.
-fn has(paths: &[&str]) -> bool {
+pub fn has(paths: &[&str]) -> bool {
     let missing: Vec<_> = paths.iter().filter(|path| !Path::new(path).exists()).collect();
     if missing.is_empty() {
         return true;
@@ -19,8 +19,8 @@ fn has(paths: &[&str]) -> bool {
     false
 }
 
-const FUSE: &[&str] = &["/dev/fuse"];
-const RUN: &[&str] = &["/dev/fuse", "/usr/bin/bwrap"];
+pub const FUSE: &[&str] = &["/dev/fuse"];
+pub const RUN: &[&str] = &["/dev/fuse", "/usr/bin/bwrap"];
 
 #[test]
 fn a_mount_shows_what_the_commands_see() {

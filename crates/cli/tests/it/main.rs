@@ -9,6 +9,7 @@ mod control;
 mod files;
 mod host;
 mod keys;
+mod restart;
 mod serve;
 mod temporary;
 mod verbs;

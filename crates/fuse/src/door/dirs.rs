@@ -8,7 +8,7 @@ use super::{Door, Result};
 use crate::errors::held;
 use bytes::Bytes;
 use fuser::Errno;
-use mw_model::{Attr, ErrorKind, FileType, Ino};
+use mw_model::{Attr, ErrorKind, FileType, Ino, Version};
 use mw_world::{Dir, DirEntry};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -47,6 +47,19 @@ impl Door {
         let handle = self.last_dir.fetch_add(1, Ordering::Relaxed) + 1;
         self.dirs.lock().insert(handle, Arc::new(OpenDir { ino, dir }));
         Ok(handle)
+    }
+
+    /// Returns every open directory, for who takes the mount over: handle, inode, and the version that is listed.
+    pub(super) fn opened_dirs(&self) -> Vec<(u64, u64, Version)> {
+        self.dirs.lock().iter().map(|(handle, open)| (*handle, open.ino, open.dir.version())).collect()
+    }
+
+    /// Opens a directory as it was opened at `version`, under the same handle.
+    pub(super) fn reopen_dir(&self, handle: u64, ino: u64, version: Version) -> mw_world::Result<()> {
+        let dir = self.session.reopen_dir(Ino(ino), version)?;
+        self.last_dir.fetch_max(handle, Ordering::Relaxed);
+        self.dirs.lock().insert(handle, Arc::new(OpenDir { ino, dir }));
+        Ok(())
     }
 
     /// Closes a directory.

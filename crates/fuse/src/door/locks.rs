@@ -139,6 +139,17 @@ impl Door {
         }
     }
 
+    /// Returns how many requests are not answered because they wait for a lock, or for their turn when they have it.
+    pub(crate) fn waiting_for_locks(&self) -> usize {
+        self.locks.waiting() + self.notices.turns()
+    }
+
+    /// Forgets the requests that wait for a lock: the kernel sends them anew. What one was given it has, and is given again.
+    pub(crate) fn forget_waiting_for_locks(&self) {
+        self.locks.forget_waiting();
+        self.notices.forget_turns();
+    }
+
     /// A signal came for whoever waits for an answer.
     pub(crate) fn interrupt(&self, request: u64) {
         self.interrupts.add(request);

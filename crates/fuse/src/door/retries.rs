@@ -30,6 +30,11 @@ impl Retries {
         self.budget.store(LOOKUPS, Ordering::Relaxed);
     }
 
+    /// Returns what is held open, oldest first.
+    pub(super) fn held(&self) -> Vec<u64> {
+        self.held.lock().iter().copied().collect()
+    }
+
     fn spend(&self) -> bool {
         self.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     }
@@ -58,7 +63,7 @@ impl Door {
         Err(Errno::ESTALE)
     }
 
-    fn hold_for_retry(&self, ino: u64) {
+    pub(super) fn hold_for_retry(&self, ino: u64) {
         let oldest = {
             let mut held = self.retries.held.lock();
             held.push_back(ino);

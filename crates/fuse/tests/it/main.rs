@@ -9,6 +9,7 @@ mod bed;
 mod content;
 mod directories;
 mod forks;
+mod handover;
 mod lifecycle;
 mod locks;
 mod names;

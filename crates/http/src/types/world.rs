@@ -174,6 +174,46 @@ pub struct Status {
     pub store: serde_json::Value,
 }
 
+/// How far a restart of the server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RestartState {
+    /// It has begun.
+    UnderWay,
+    /// The new server answers.
+    Done,
+    /// It was given up, and the old server goes on.
+    Failed,
+}
+
+/// A restart of the server in place, which its clients and the programs on its mounts do not notice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Restart {
+    /// Its name, made when it was asked for.
+    pub id: String,
+    /// How far it is.
+    pub state: RestartState,
+    /// The version of the program that answers.
+    pub version: String,
+    /// The server's process, which stays the same.
+    pub pid: u32,
+    /// Mounts that were handed over.
+    #[serde(default)]
+    pub mounts: u64,
+    /// Files and directories that programs have open in them.
+    #[serde(default)]
+    pub open: u64,
+    /// Listeners that were handed over, those of exports among them.
+    #[serde(default)]
+    pub listeners: u64,
+    /// How long clients waited, in milliseconds.
+    #[serde(default)]
+    pub waited: u64,
+    /// Why it was given up, or what was not handed over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
 /// The answer of `/-/healthz`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {

@@ -1,10 +1,12 @@
-//! Verbs about the whole store: status, fsck, gc. For the root key alone.
+//! Verbs about the whole store and its server: status, fsck, gc, restart. For the root key alone.
 
 use super::long::report;
 use super::root_only;
 use crate::call::{Inner, Reply};
+use crate::host::RestartHost;
 use crate::types;
 use crate::{Error, Result};
+use hyper::StatusCode;
 use mw_model::ErrorKind;
 use mw_world::Principal;
 use std::sync::Arc;
@@ -22,6 +24,25 @@ pub(super) fn status(inner: &Arc<Inner>, who: &Principal) -> Result<Reply> {
         runs: inner.hosts.runs.as_ref().map_or(0, |runs| runs.active()),
         store,
     })
+}
+
+fn restarts(inner: &Inner) -> Result<&Arc<dyn RestartHost>> {
+    inner
+        .hosts
+        .restarts
+        .as_ref()
+        .ok_or_else(|| Error::new(ErrorKind::Unsupported, "this server cannot restart in place"))
+}
+
+pub(super) fn restart(inner: &Arc<Inner>, who: &Principal) -> Result<Reply> {
+    root_only(who, "restart the server")?;
+    Reply::with_status(StatusCode::ACCEPTED, &restarts(inner)?.restart()?)
+}
+
+pub(super) fn last_restart(inner: &Arc<Inner>, who: &Principal) -> Result<Reply> {
+    root_only(who, "ask about restarts")?;
+    let missing = || Error::new(ErrorKind::NotFound, "the server was not restarted in place");
+    Reply::json(&restarts(inner)?.last().ok_or_else(missing)?)
 }
 
 pub(super) fn fsck(inner: &Arc<Inner>, who: &Principal) -> Result<Reply> {

@@ -5,11 +5,12 @@ use crate::error::{Error, Result};
 use crate::names::{parent_of, path_of};
 use crate::record::Entry;
 use crate::session::Session;
+use crate::time::At;
 use crate::view::View;
 use bytes::Bytes;
 use mw_model::name::mountable;
 use mw_model::policy::Action;
-use mw_model::{Attr, ErrorKind, FileType, Ino};
+use mw_model::{Attr, ErrorKind, FileType, Ino, Version};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
@@ -73,6 +74,21 @@ impl Session {
         let place = Place { view, next: 0, names: None, marks: Vec::new(), used: false };
         Ok(Dir { session: self.clone(), ino, attr, parent, place: Mutex::new(place) })
     }
+
+    /// Opens a directory that was open before, as it was then: `version` is what [`Dir::version`] returned. It may have lost its name since.
+    ///
+    /// # Errors
+    /// `NotFound`: the directory is gone, or the version is not retained any more.
+    pub fn reopen_dir(&self, ino: Ino, version: Version) -> Result<Dir> {
+        let now = self.view();
+        let view = if version == now.time || self.at.is_some() { now } else { self.at(&At::Version(version))?.view() };
+        let (attr, parent) = (view.inode(ino)?.attr(ino), parent_of(&view, ino)?);
+        self.open(ino)?;
+        let parent = parent.map_or(Ino::ROOT, |(parent, _)| parent);
+        // A position is all that its reader has of it, so what was read is not read afresh.
+        let place = Place { view, next: 0, names: None, marks: Vec::new(), used: true };
+        Ok(Dir { session: self.clone(), ino, attr, parent, place: Mutex::new(place) })
+    }
 }
 
 impl Drop for Dir {
@@ -85,6 +101,11 @@ impl Dir {
     /// Returns the directory's attributes when it was opened.
     pub fn attr(&self) -> Attr {
         self.attr
+    }
+
+    /// Returns the version of the world that is listed.
+    pub fn version(&self) -> Version {
+        self.place.lock().view.time
     }
 
     /// Returns the directory above; the root is its own.

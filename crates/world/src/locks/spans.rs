@@ -95,6 +95,11 @@ impl Spans {
         })
     }
 
+    /// Returns everything that is locked.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Owner, &Held)> {
+        self.0.iter().flat_map(|(owner, held)| held.iter().map(move |held| (*owner, held)))
+    }
+
     /// Returns what `owner` itself has in `span`.
     pub(crate) fn of(&self, owner: Owner, span: LockSpan) -> impl Iterator<Item = (Owner, &Held)> {
         self.0.get(&owner).into_iter().flat_map(move |held| within(held, span)).map(move |held| (owner, held))

@@ -206,6 +206,39 @@ impl Table {
         self.files.is_empty()
     }
 
+    /// Returns all that a client has, as it would be asked for.
+    pub(crate) fn of_client(&self, client: u64) -> Vec<WantedLock> {
+        let mut all = Vec::new();
+        for (ino, file) in &self.files {
+            let bytes = file.bytes.all().map(|(owner, held)| (owner, held, LockReach::Bytes(held.span)));
+            let whole = file.whole.all().map(|(owner, held)| (owner, held, LockReach::Whole));
+            let of_client = bytes.chain(whole).filter(|(owner, ..)| owner.client == client);
+            all.extend(of_client.map(|(owner, held, reach)| WantedLock {
+                ino: *ino,
+                reach,
+                kind: held.kind,
+                owner: owner.number,
+                handle: held.by.handle,
+                process: held.by.process,
+                late: held.by.late,
+            }));
+        }
+        all
+    }
+
+    /// Returns how many wishes of a client wait.
+    pub(crate) fn waiting(&self, client: u64) -> usize {
+        self.waits.iter().filter(|wait| wait.waiter.client == client).count()
+    }
+
+    /// Forgets the wishes of a client that wait, and returns whose they were.
+    pub(crate) fn forget_waiting(&mut self, client: u64) -> Vec<Waiter> {
+        let (gone, stay) = std::mem::take(&mut self.waits).into_iter().partition(|wait| wait.waiter.client == client);
+        self.waits = stay;
+        let gone: Vec<Wait> = gone;
+        gone.into_iter().map(|wait| wait.waiter).collect()
+    }
+
     /// Returns whether bytes of a file are locked.
     pub(crate) fn has_bytes(&self, ino: Ino) -> bool {
         self.files.get(&ino).is_some_and(|file| !file.bytes.is_empty())

@@ -40,6 +40,7 @@ const FOLDS: usize = 32;
 impl Back<'_> {
     pub(super) fn run(&self) -> Result<Promoted> {
         let world = &self.session.world;
+        let _changing = self.session.store.changing();
         let quiet = world.listeners.quiesce();
         let (promoted, notices) = self.change()?;
         world.listeners.tell(0, &notices);

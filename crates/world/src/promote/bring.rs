@@ -126,6 +126,7 @@ impl Bring<'_> {
     }
 
     pub(super) fn run(&self) -> Result<Promoted> {
+        let _changing = self.store.changing();
         let quiet = self.ordered().map(|world| world.listeners.quiesce());
         let (promoted, committed) = self.merge()?;
         // The mounts are told while they still stand: no verb sees the new world through an old cache.
