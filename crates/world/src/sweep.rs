@@ -10,7 +10,7 @@
 mod live;
 
 use crate::entry::Entry;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::objects::upload_blobs;
 use crate::record::{Extent, is_extent};
@@ -24,7 +24,7 @@ use live::Live;
 use mw_meta::Order;
 use mw_model::{Seq, WorldId};
 use mw_segments::{BlobRef, Claim, Dead, Owner, SegmentId};
-use mw_tree::{Value, Visit};
+use mw_tree::{Root, Tree, Value, Visit};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -50,14 +50,20 @@ pub struct Swept {
 #[derive(Default)]
 struct Marks {
     nodes: HashSet<BlobRef>,
+    /// Those of `nodes` that the walk under way has met.
+    met: Vec<BlobRef>,
     live: Live,
-    broken: Option<crate::error::Error>,
+    broken: Option<Error>,
 }
 
 impl Visit for Marks {
     fn node(&mut self, blob: &BlobRef) -> bool {
         self.live.add(&blob.addr);
-        self.nodes.insert(*blob)
+        let new = self.nodes.insert(*blob);
+        if new {
+            self.met.push(*blob);
+        }
+        new
     }
 
     fn entry(&mut self, key: &[u8], value: &Value) {
@@ -72,6 +78,20 @@ impl Visit for Marks {
 }
 
 impl Marks {
+    /// Marks what a root reaches. A node that was met before has all beneath it marked, so a walk that fails leaves none.
+    fn walk(&mut self, tree: &Tree, root: &Root) -> Result<()> {
+        let walked = tree.walk(root, self).map_err(Error::from);
+        let walked = walked.and_then(|()| self.broken.take().map_or(Ok(()), Err));
+        let met = std::mem::take(&mut self.met);
+        if walked.is_err() {
+            self.broken = None;
+            for node in &met {
+                self.nodes.remove(node);
+            }
+        }
+        walked
+    }
+
     fn value(&mut self, key: &Bytes, value: &Value) -> Result<()> {
         if is_extent(key)
             && let Some(blob) = Extent::decode(value)?.piece.blob()
@@ -241,12 +261,9 @@ impl Store {
     }
 
     fn mark(&self, marks: &mut Marks) -> Result<()> {
-        self.each_state(&mut |_, state| {
-            self.tree.walk(&state.root, marks)?;
-            match marks.broken.take() {
-                Some(e) => Err(e),
-                None => Ok(()),
-            }
+        self.each_state(&mut |owner, state| {
+            let walked = marks.walk(&self.tree, &state.root);
+            self.unless_gone(owner, walked)
         })?;
         // After the snapshots: one may be deleted meanwhile whose bytes were copied into an upload. Before the logs: an upload
         // that is completed meanwhile has its bytes there.
@@ -257,10 +274,11 @@ impl Store {
             let Some((last, _)) = page.last() else { break };
             let mut next = last.to_vec();
             next.push(0);
-            for (_, value) in &page {
+            for (key, value) in &page {
                 let entry = Entry::decode(value)?;
                 if let Some(root) = &entry.root {
-                    self.tree.walk(root, marks)?;
+                    let walked = marks.walk(&self.tree, root);
+                    self.unless_gone(owner_of(key), walked)?;
                 }
                 for (key, value) in &entry.changes {
                     if let Some(value) = value {
@@ -273,6 +291,18 @@ impl Store {
         Ok(())
     }
 
+    /// Passes on what came of reading something of `owner`, unless the world is gone by now: a deleted world that lent nothing gives its
+    /// bytes back at once, after its last record went, and a reader that found the record before meets the gap.
+    fn unless_gone(&self, owner: WorldId, read: Result<()>) -> Result<()> {
+        match read {
+            Err(e) if self.record_of(owner)?.is_none() => {
+                tracing::debug!(world = %owner, "a world went while it was marked: {e}");
+                Ok(())
+            }
+            read => read,
+        }
+    }
+
     /// Visits every state that something can start from, with the world whose it is. What is made meanwhile is made from what was
     /// visited, or is visited: a snapshot can be forked and then deleted, so snapshots come before the states of forks. Every
     /// state that a world has is in its history, too.
@@ -280,7 +310,7 @@ impl Store {
         for tag in [Tag::Snapshot, Tag::Sync, Tag::History, Tag::State] {
             let (start, end) = layout::all(tag);
             for (key, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
-                let owner = WorldId(crate::view::number(layout::rest(&key).get(..8).unwrap_or_default()));
+                let owner = owner_of(&key);
                 match tag {
                     Tag::Snapshot => visit(owner, SnapshotRecord::decode(&value)?.state)?,
                     Tag::Sync => {
@@ -294,6 +324,11 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Returns the world whose record has this key: its number comes first.
+fn owner_of(key: &[u8]) -> WorldId {
+    WorldId(crate::view::number(layout::rest(key).get(..8).unwrap_or_default()))
 }
 
 /// What a sweep gives back.
