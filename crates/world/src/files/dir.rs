@@ -44,13 +44,12 @@ struct Place {
     names: Option<Visible>,
     /// Every `STRIDE`th raw name, so that a seek does not start over.
     marks: Vec<Bytes>,
-    used: bool,
 }
 
 const STRIDE: u64 = 256;
 
 impl Session {
-    /// Opens a directory: what it holds now is what will be read, until it is rewound.
+    /// Opens a directory. What it holds when its first entry is read is what will be read, until it is rewound.
     ///
     /// # Errors
     /// `NotFound`; `NotDirectory`.
@@ -71,8 +70,7 @@ impl Session {
                 return Err(e);
             }
         };
-        let place = Place { view, next: 0, names: None, marks: Vec::new(), used: false };
-        Ok(Dir { session: self.clone(), ino, attr, parent, place: Mutex::new(place) })
+        Ok(Dir { session: self.clone(), ino, attr, parent, place: Mutex::new(Place::new(view)) })
     }
 
     /// Opens a directory that was open before, as it was then: `version` is what [`Dir::version`] returned. It may have lost its name since.
@@ -85,9 +83,7 @@ impl Session {
         let (attr, parent) = (view.inode(ino)?.attr(ino), parent_of(&view, ino)?);
         self.open(ino)?;
         let parent = parent.map_or(Ino::ROOT, |(parent, _)| parent);
-        // A position is all that its reader has of it, so what was read is not read afresh.
-        let place = Place { view, next: 0, names: None, marks: Vec::new(), used: true };
-        Ok(Dir { session: self.clone(), ino, attr, parent, place: Mutex::new(place) })
+        Ok(Dir { session: self.clone(), ino, attr, parent, place: Mutex::new(Place::new(view)) })
     }
 }
 
@@ -126,16 +122,15 @@ impl Dir {
         with_attr: bool,
     ) -> Result<()> {
         let mut place = self.place.lock();
+        let now = (after == 0 || with_attr).then(|| self.session.view());
         // Also when it is read for the first time: what is listed from the start may be kept for others that ask later.
-        if after == 0 {
-            let view = self.session.view();
-            if place.used || view.seq != place.view.seq {
-                *place = Place { view, next: 0, names: None, marks: Vec::new(), used: false };
-            }
+        if after == 0
+            && let Some(now) = now.as_ref().filter(|now| now.seq != place.view.seq)
+        {
+            *place = Place::new(now.clone());
         }
-        place.used = true;
         place.seek(self.ino, after)?;
-        let now = with_attr.then(|| self.session.view());
+        let now = now.filter(|_| with_attr);
         // Where nothing has changed since, every entry still is what was listed.
         let same = now.as_ref().is_some_and(|now| now.seq == place.view.seq);
         loop {
@@ -178,6 +173,11 @@ fn attr_of(view: &View, ino: Ino) -> Result<Option<Attr>> {
 }
 
 impl Place {
+    /// Returns the start of what a view shows.
+    fn new(view: View) -> Self {
+        Self { view, next: 0, names: None, marks: Vec::new() }
+    }
+
     fn names(&mut self, dir: Ino, from: &[u8]) -> &mut Visible {
         let view = &self.view;
         self.names.get_or_insert_with(|| Visible::new(view, dir, from))
