@@ -32,7 +32,7 @@ use crate::notify::{Kernel, Notice, Notices};
 use crate::owners::Owners;
 use crate::ticket::{Ticket, collect};
 use crate::unsynced::Unsynced;
-use crate::{attr, device};
+use crate::{attr, device, warm};
 use fuser::{Errno, FileAttr};
 use mw_model::{Attr, ErrorKind, Ino};
 use mw_world::{Locker, Session, Subscription};
@@ -195,6 +195,7 @@ impl Door {
     pub(crate) fn sync_then<R: Refuse>(&self, reply: R, answer: impl FnOnce(&Self, R) + Send + 'static) {
         match self.me.upgrade() {
             Some(door) if !self.session.is_synced() => {
+                warm::syncs();
                 self.aside.run(move || door.ask(reply, Self::sync, |door, reply, ()| answer(door, reply)));
             }
             // Nothing to wait for. (Nobody has a door but through an `Arc`.)

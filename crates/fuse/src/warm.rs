@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// How long after a request a processor is kept awake, in nanoseconds.
 const MOMENT: u64 = 100_000;
+/// How long at most while a program waits for the disk. A disk that takes longer takes longer than waking does.
+const SYNC: u64 = 500_000;
 /// How many threads there are at most, whatever the number of mounts: one for whoever asks, one for whoever answers.
 const THREADS: usize = 2;
 /// How often a thread looks where the program is that it is awake for, in nanoseconds.
@@ -26,8 +28,8 @@ static WARM: LazyLock<Option<&'static Warm>> = LazyLock::new(Warm::start);
 
 struct Warm {
     env: Env,
-    /// When the last request came that followed closely upon another.
-    last: AtomicU64,
+    /// Until when processors are kept awake.
+    until: AtomicU64,
     /// The thread that sent it.
     task: AtomicU32,
     asleep: AtomicUsize,
@@ -38,12 +40,23 @@ struct Warm {
 /// Notes that a request of the thread `task` came while it was looked out for.
 pub(crate) fn requested(task: u32) {
     if let Some(warm) = *WARM {
-        warm.last.store(warm.env.monotonic(), Ordering::Relaxed);
+        warm.until.store(warm.env.monotonic() + MOMENT, Ordering::Relaxed);
         warm.task.store(task, Ordering::Relaxed);
         // A thread that falls asleep just now is woken by the next request.
         if warm.asleep.load(Ordering::Relaxed) > 0 {
             let _lock = warm.lock.lock();
             warm.wake.notify_all();
+        }
+    }
+}
+
+/// Notes that a program begins to wait for the disk. What is awake stays so until it has its answer; nothing is woken for it.
+pub(crate) fn syncs() {
+    if let Some(warm) = *WARM {
+        let now = warm.env.monotonic();
+        // Another request meanwhile makes it less, for the two of them: it is only time that is lost.
+        if warm.until.load(Ordering::Relaxed) > now {
+            warm.until.store(now + SYNC, Ordering::Relaxed);
         }
     }
 }
@@ -57,7 +70,7 @@ impl Warm {
         // For the life of the process, as its threads are.
         let warm: &Self = Box::leak(Box::new(Self {
             env: Env::real(),
-            last: AtomicU64::new(0),
+            until: AtomicU64::new(0),
             task: AtomicU32::new(0),
             asleep: AtomicUsize::new(0),
             lock: Mutex::default(),
@@ -80,7 +93,7 @@ impl Warm {
         let mut looked = 0;
         loop {
             let now = self.env.monotonic();
-            if now.saturating_sub(self.last.load(Ordering::Relaxed)) > MOMENT {
+            if now > self.until.load(Ordering::Relaxed) {
                 let mut lock = self.lock.lock();
                 self.asleep.fetch_add(1, Ordering::Relaxed);
                 self.wake.wait(&mut lock);
