@@ -24,6 +24,7 @@ use self::retries::Retries;
 use crate::aside::Aside;
 use crate::epochs::Epochs;
 use crate::errors::held;
+use crate::filling::Filling;
 use crate::gate::{Gate, Pass, Passage};
 use crate::guard::{Guard, Watched};
 use crate::interrupts::Interrupts;
@@ -71,6 +72,7 @@ pub(crate) struct Door {
     dir: PathBuf,
     pub(crate) known: Known,
     pub(crate) opens: Opens,
+    filling: Filling,
     pub(crate) epochs: Epochs,
     retries: Retries,
     me: Weak<Self>,
@@ -114,6 +116,7 @@ impl Door {
             dir,
             known: Known::default(),
             opens: Opens::default(),
+            filling: Filling::default(),
             epochs: Epochs::default(),
             retries: Retries::default(),
             gate: Arc::default(),

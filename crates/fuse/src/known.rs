@@ -23,6 +23,9 @@ pub(crate) struct Inode {
     claimed: bool,
     /// A directory whose entries the kernel may have kept.
     listed: bool,
+    /// Nobody has opened it to read since the kernel came to know it: it has no page of it, but perhaps of a file that a program made to read as well.
+    #[serde(default)]
+    bare: bool,
 }
 
 impl Known {
@@ -30,8 +33,8 @@ impl Known {
     /// the answer may be cached.
     pub(crate) fn add(&self, ino: u64, parent: u64) {
         let mut inodes = self.0.lock();
-        let inode =
-            inodes.entry(ino).or_insert(Inode { lookups: 0, parent, fresh: true, claimed: false, listed: false });
+        let new = Inode { lookups: 0, parent, fresh: true, claimed: false, listed: false, bare: true };
+        let inode = inodes.entry(ino).or_insert(new);
         inode.lookups += 1;
         inode.parent = parent;
         inode.fresh = true;
@@ -70,6 +73,11 @@ impl Known {
         let mut inodes = self.0.lock();
         let inode = inodes.get_mut(&ino)?;
         std::mem::take(&mut inode.fresh).then_some(inode.parent)
+    }
+
+    /// Notes that the kernel gets pages of `ino`. Returns whether nobody had opened it to read before.
+    pub(crate) fn take_bare(&self, ino: u64) -> bool {
+        self.0.lock().get_mut(&ino).is_some_and(|inode| std::mem::take(&mut inode.bare))
     }
 
     /// Notes that the kernel may keep the entries of a directory. Must come before the answer that lets it.
@@ -131,6 +139,11 @@ impl Opens {
             opens.remove(&ino);
         }
         true
+    }
+
+    /// Returns how often `ino` is open.
+    pub(crate) fn count(&self, ino: u64) -> u64 {
+        self.0.lock().get(&ino).map_or(0, |open| open.count)
     }
 
     /// Returns whether `ino` is open.

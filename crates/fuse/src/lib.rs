@@ -40,7 +40,7 @@
 //! # Map
 //!
 //! - [`mount`]: making, taking over and ending a mount; [`serving`]: its threads; [`handover`]: standing still and handing over to the next server; [`device`]: the system calls for it; [`stale`], [`guard`]: mounts whose server died;
-//! - [`kernel`]: decoding requests; [`opening`]: what the kernel may do with what is open; [`door`]: the state of one mount and its verbs, a file for each family;
+//! - [`kernel`]: decoding requests; [`opening`]: what the kernel may do with what is open; [`filling`]: giving it a small file with its opening; [`door`]: the state of one mount and its verbs, a file for each family;
 //! - [`interrupts`]: signals that came before what they interrupt;
 //! - [`gate`]: holding changes while a fork is taken; [`pieces`]: which write is not whole yet; [`listener`]: what the world tells a mount;
 //! - [`aside`]: threads for what waits for a disk; [`lookout`], [`warm`]: how a thread waits for requests, and what keeps processors awake meanwhile; [`notify`], [`ticket`]: telling the kernel; [`known`], [`epochs`]: what the kernel knows,
@@ -54,6 +54,7 @@ mod door;
 mod epochs;
 mod error;
 mod errors;
+mod filling;
 mod gate;
 mod guard;
 mod handover;

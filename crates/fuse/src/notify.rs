@@ -68,6 +68,11 @@ impl Kernel {
         note(self.notifier.inval_inode(INodeNo(ino), 0, 0));
     }
 
+    /// Gives the kernel the beginning of an inode's content. Waits for pages that are locked: nothing of the inode may be read or written just now.
+    pub(crate) fn give(&self, ino: u64, content: &[u8]) {
+        note(self.notifier.store(INodeNo(ino), 0, content));
+    }
+
     /// Waits until no look-up and no listing is under way in `directory`: the kernel takes its lock to look for a name that cannot be.
     pub(crate) fn barrier(&self, directory: u64) {
         self.forget_entry(directory, b"//");

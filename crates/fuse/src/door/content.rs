@@ -8,10 +8,13 @@ use bytes::Bytes;
 use fuser::Errno;
 use mw_model::{Attr, FileType, Ino};
 use mw_world::{Allocate, SeekFor, SetAttr, SetTime, StatFs, WriteAt};
+use rustix::fs::OFlags;
 
 const SETUID: u32 = 0o4000;
 const SETGID: u32 = 0o2000;
 const GROUP_EXECUTE: u32 = 0o0010;
+/// The kernel is given files up to this length when they are opened, in bytes.
+const FILL: u64 = 64 << 10;
 /// The longest copy of one request; its answer has 32 bits, and the caller goes on.
 const MAX_COPY: u64 = 1 << 30;
 
@@ -51,6 +54,30 @@ impl Door {
     /// Reads; short only at the end.
     pub(crate) fn read(&self, ino: u64, offset: u64, len: u32) -> Result<Bytes> {
         self.session.read(Ino(ino), offset, len as usize).map_err(|e| held(&e))
+    }
+
+    /// A file was opened and counted: gives the kernel all of its content when that is little, only read, and not there yet. Whoever
+    /// opens it meanwhile waits. A change through another door is heard of later than this, or the answer tells the kernel to keep nothing.
+    pub(crate) fn fill(&self, ino: u64, flags: OFlags) {
+        self.filling.wait(ino);
+        if flags.intersection(OFlags::RWMODE) == OFlags::WRONLY || !self.known.take_bare(ino) {
+            return;
+        }
+        if flags.intersection(OFlags::RWMODE) != OFlags::RDONLY || flags.contains(OFlags::DIRECT) {
+            return;
+        }
+        let (Some(kernel), Some(_alone)) = (self.kernel(), self.filling.alone(ino)) else { return };
+        if self.opens.count(ino) != 1 {
+            return;
+        }
+        // An error is told to who reads.
+        if let Ok(attr) = self.session.attr(Ino(ino))
+            && attr.kind == FileType::File
+            && (1..=FILL).contains(&attr.size)
+            && let Ok(content) = self.session.read(Ino(ino), 0, attr.size as usize)
+        {
+            kernel.give(ino, &content);
+        }
     }
 
     /// Writes. The descriptor need not be open any more: mapped pages may come late.
@@ -96,6 +123,7 @@ impl Door {
         if set.mode.is_none() && (given || (change.size.is_some() && change.uid != 0)) {
             set.mode = without_privilege(&self.attr(ino)?);
         }
+        let _alone = change.size.is_some().then(|| self.filling.wait_alone(ino));
         self.session.set_attr(Ino(ino), &set).map_err(|e| held(&e))
     }
 

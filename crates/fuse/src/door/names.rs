@@ -74,6 +74,7 @@ impl Door {
     pub(crate) fn open(&self, ino: u64, flags: i32) -> Result<()> {
         self.session.open(Ino(ino)).map_err(|e| held(&e))?;
         self.opens.add(ino, is_mappable(flags));
+        self.fill(ino, OFlags::from_bits_retain(flags as u32));
         Ok(())
     }
 

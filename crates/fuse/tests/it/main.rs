@@ -8,6 +8,7 @@
 mod bed;
 mod content;
 mod directories;
+mod filling;
 mod forks;
 mod handover;
 mod lifecycle;
