@@ -1,4 +1,4 @@
-//! Databases as cases: what an agent's programs do to a disk when they mean it.
+//! Whole programs as cases: databases, which mean what they write, and what installs and builds.
 //!
 //! A program that is not installed gives no figure (`NaN`), and the other cases go on.
 
@@ -35,6 +35,54 @@ pub fn sqlite_commits(dir: &Path) -> io::Result<f64> {
     let seconds = sqlite(dir, &inserts)?;
     run(dir, "rm", &["-f", "db", "db-wal", "db-shm"])?;
     Ok(seconds * 1e6 / COMMITS as f64)
+}
+
+/// Installs the packages of the JavaScript clients that the tests use (`MW_NPM`), from a cache on the disk: seconds.
+pub fn npm_ci(dir: &Path, beside: &Path) -> io::Result<f64> {
+    let Some(from) = std::env::var_os("MW_NPM").map(PathBuf::from).filter(|at| at.join("package-lock.json").exists())
+    else {
+        return Ok(f64::NAN);
+    };
+    let cache = beside.with_file_name("npm-cache");
+    let install = |at: &Path| {
+        std::fs::create_dir_all(at)?;
+        for name in ["package.json", "package-lock.json"] {
+            std::fs::copy(from.join(name), at.join(name))?;
+        }
+        let cache = format!("--cache={}", cache.display());
+        let start = Instant::now();
+        run(at, "npm", &["ci", "--silent", "--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts", &cache])?;
+        Ok(start.elapsed().as_secs_f64())
+    };
+    if !cache.exists() {
+        let first = beside.with_file_name("npm-first");
+        install(&first)?;
+        std::fs::remove_dir_all(&first)?;
+    }
+    install(&dir.join("npm"))
+}
+
+/// Builds a program with some of this project's own dependencies, fetched already and as its lock file has them: seconds.
+pub fn cargo_build(dir: &Path) -> io::Result<f64> {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let at = dir.join("built");
+    std::fs::create_dir_all(at.join("src"))?;
+    let lock = std::fs::read_to_string(project.join("Cargo.lock"))?;
+    let version = |name: &str| {
+        let (_, after) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;
+        after.split('"').next().map(|version| format!("{name} = \"={version}\"\n"))
+    };
+    let dependencies: String = ["serde_json", "clap", "tracing-subscriber"].into_iter().filter_map(version).collect();
+    let manifest =
+        format!("[package]\nname = \"built\"\nedition = \"2024\"\n[dependencies]\n{dependencies}[workspace]\n");
+    std::fs::write(at.join("Cargo.toml"), manifest)?;
+    std::fs::write(at.join("Cargo.lock"), &lock)?;
+    std::fs::write(at.join("src/main.rs"), "fn main() { println!(\"{}\", serde_json::json!([1])); }\n")?;
+    let start = Instant::now();
+    run(&at, "cargo", &["build", "-q", "--offline", "--target-dir", "target"])?;
+    let seconds = start.elapsed().as_secs_f64();
+    std::fs::remove_dir_all(&at)?;
+    Ok(seconds)
 }
 
 /// Feeds statements to sqlite3 and returns the seconds that it took.
