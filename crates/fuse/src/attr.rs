@@ -93,7 +93,7 @@ pub(crate) fn set_time(time: TimeOrNow) -> SetTime {
 
 /// Undoes what fuser 0.18 does to a time before 1970: the kernel's (seconds, nanoseconds) with seconds < 0 arrives as
 /// `UNIX_EPOCH - (|seconds|, nanoseconds)`, so the nanoseconds must be added and not subtracted. Saturates.
-fn nanoseconds(time: SystemTime) -> i64 {
+pub(crate) fn nanoseconds(time: SystemTime) -> i64 {
     let (seconds, part) = match time.duration_since(UNIX_EPOCH) {
         Ok(after) => (i64::try_from(after.as_secs()).unwrap_or(i64::MAX), after.subsec_nanos()),
         Err(before) => {

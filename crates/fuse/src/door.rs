@@ -7,6 +7,7 @@ mod barrier;
 mod content;
 mod dirs;
 mod handed;
+mod kept;
 mod locks;
 mod names;
 mod retries;
@@ -16,6 +17,7 @@ pub(crate) use content::{Resize, Write, Wrote};
 pub(crate) use dirs::OpenDir;
 pub use handed::Handed;
 pub(crate) use handed::Negotiated;
+pub(crate) use kept::{Kept, KeptState};
 pub(crate) use locks::Asks;
 pub(crate) use names::New;
 
@@ -34,7 +36,7 @@ use crate::owners::Owners;
 use crate::ticket::{Ticket, collect};
 use crate::unsynced::Unsynced;
 use crate::{attr, device, warm};
-use fuser::{Errno, FileAttr};
+use fuser::{Errno, FileAttr, INodeNo};
 use mw_model::{Attr, ErrorKind, Ino};
 use mw_world::{Locker, Session, Subscription};
 use parking_lot::{Condvar, Mutex};
@@ -88,6 +90,8 @@ pub(crate) struct Door {
     names_expire: AtomicBool,
     pub(crate) unsynced: Unsynced,
     pub(crate) owners: Owners,
+    /// What the kernel keeps to itself; none: it does not (no write-back).
+    pub(crate) kept: Option<Kept>,
     /// The processes that wait for writes to end.
     pub(crate) askers: Arc<Askers>,
     /// The mount's place among those who lock files of the world.
@@ -106,8 +110,8 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Makes the state of a mount of `session` at `dir`.
-    pub(crate) fn new(session: Session, dir: PathBuf, owners: Owners) -> Arc<Self> {
+    /// Makes the state of a mount of `session` at `dir`, of which the kernel collects writes if `writes_back`.
+    pub(crate) fn new(session: Session, dir: PathBuf, owners: Owners, writes_back: bool) -> Arc<Self> {
         let env = session.store().env().clone();
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
@@ -128,6 +132,7 @@ impl Door {
             names_expire: AtomicBool::new(false),
             unsynced: Unsynced::new(env),
             owners,
+            kept: writes_back.then(Kept::default),
             askers: Arc::default(),
             locks: session.locker(),
             interrupts: Interrupts::default(),
@@ -281,21 +286,17 @@ impl Door {
         }
     }
 
-    /// Counts that the kernel is about to be told of `attr` in `parent`, and returns what to tell it.
-    pub(crate) fn introduce(&self, parent: u64, attr: &Attr) -> FileAttr {
-        self.known.add(attr.ino.0, parent);
-        self.told(attr)
-    }
-
     /// Returns what the kernel is told of `attr`.
     pub(crate) fn told(&self, attr: &Attr) -> FileAttr {
         attr::file_attr(&self.owners.shown(attr))
     }
 
-    /// The kernel gives `lookups` of an inode back.
-    pub(crate) fn forget(&self, ino: u64, lookups: u64) {
-        let forgotten = self.known.forget(ino, lookups);
+    /// The kernel gives `lookups` of a node back.
+    pub(crate) fn forget(&self, node: INodeNo, lookups: u64) {
+        let ino = self.ino(node);
+        let forgotten = self.known.forget(node.0, lookups);
         if let Some(claimed) = forgotten {
+            self.forget_node(node.0);
             // Nobody waits for an answer.
             let _ = self.guard(|door| {
                 door.end_retry(Some(ino));
@@ -320,31 +321,22 @@ impl Door {
         self.session.attr(Ino(ino)).map_err(|e| held(&e))
     }
 
-    /// Has the kernel write dirty mapped pages back. Not for threads that answer requests.
-    pub(crate) fn write_back(&self) {
-        let Some(kernel) = self.kernel.get() else { return };
-        let files = self.opens.mappable();
-        if files.is_empty() {
-            return;
-        }
-        self.gate.begin_write_back();
-        // Invalidating pages is the one way to have the kernel write them without opening a path on our own mount.
-        self.notices.write_back(|| files.into_iter().for_each(|ino| kernel.forget_inode(ino)));
-        self.gate.end_write_back();
-    }
-
     /// Sends one notice: the work of the notifying thread.
     pub(crate) fn tell(&self, notice: &Notice) {
         let Some(kernel) = self.kernel.get() else { return };
         match notice {
             Notice::Inode(ino) => {
-                if !self.known.has(*ino) {
-                    return;
+                let nodes = self.nodes(*ino);
+                for node in nodes.iter().filter(|node| self.known.has(**node)) {
+                    if let Some(parent) = self.known.take_fresh(*node) {
+                        kernel.barrier(parent);
+                    }
+                    kernel.forget_inode(*node);
                 }
-                if let Some(parent) = self.known.take_fresh(*ino) {
-                    kernel.barrier(parent);
+                if nodes.len() > 1 {
+                    // Its names lead to an old node, which is refused; the kernel looks up again then, but only once.
+                    let _ = kernel.forget_names();
                 }
-                kernel.forget_inode(*ino);
             }
             Notice::Entry(parent, name) => {
                 if self.known.has(*parent) {

@@ -2,7 +2,7 @@
 //!
 //! One method a request, in the order of fuser's trait. `access` is never asked, because the kernel checks permissions itself.
 
-use crate::attr::{absent, kind, kind_of_mode, set_time};
+use crate::attr::{absent, kind, kind_of_mode, nanoseconds, set_time};
 use crate::door::{Asks, Door, Negotiated, New, Refuse, Resize, Write, Wrote};
 use crate::gate::Passage;
 use crate::lookout;
@@ -62,6 +62,14 @@ refuse!(
 );
 
 impl Requests {
+    /// Answers that all is well with a file of which the kernel has sent all that it had.
+    fn settled(&self, ino: u64, reply: ReplyEmpty) {
+        match self.0.settled_times(ino) {
+            Some(times) => self.0.change(Passage::Name, reply, move |door| door.set_times(ino, &times), empty),
+            None => reply.ok(),
+        }
+    }
+
     /// Makes something with a name and answers with it.
     fn make(&self, new: New, reply: ReplyEntry) {
         let (parent, since) = (new.parent, self.0.epochs.now());
@@ -72,14 +80,16 @@ impl Requests {
 
 fn entry(door: &Door, reply: ReplyEntry, parent: u64, since: u64, attr: &Attr) {
     // The order matters: counted, then judged, then sent (see `known` and `epochs`).
-    let told = door.introduce(parent, attr);
-    reply.entry_with_ttls(&door.keep_attr(attr.ino.0, since), &door.keep_name(parent, since), &told, GENERATION);
+    let (node, told) = door.introduce(parent, since, attr);
+    let (attr_ttl, name_ttl) = (door.keep_attr(attr.ino.0, since), door.keep_name(parent, since));
+    reply.entry_with_ttls(node, &attr_ttl, &name_ttl, &told, GENERATION);
 }
 
 /// Answers with what was made and is open.
 fn created(door: &Door, reply: ReplyCreate, parent: u64, since: u64, flags: i32, attr: &Attr) {
     let ino = attr.ino.0;
-    let told = door.introduce(parent, attr);
+    // It is new, and has its number for a node.
+    let (_, told) = door.introduce(parent, since, attr);
     let keep = door.keep_attr(ino, since).min(door.keep_name(parent, since));
     let (handle, told_flags) = opened(door, ino, since, flags);
     reply.created(&keep, &told, GENERATION, handle, told_flags);
@@ -131,6 +141,11 @@ impl Filesystem for Requests {
                 capabilities |= wanted;
             }
         }
+        if self.0.writes_back() {
+            let wanted = InitFlags::FUSE_WRITEBACK_CACHE;
+            config.add_capabilities(wanted).map_err(|_| io::Error::from(io::ErrorKind::Unsupported))?;
+            capabilities |= wanted;
+        }
         let protocol = config.kernel_abi();
         self.0.agreed(Negotiated { protocol: (protocol.0, protocol.1), capabilities: capabilities.bits() });
         // Refusals name the nearest value, and the default is one.
@@ -156,8 +171,8 @@ impl Filesystem for Requests {
         self.0.ask(reply, lookup, |door, reply, found| match found {
             Some(attr) if keep => entry(door, reply, parent.0, since, &attr),
             Some(attr) => {
-                let told = door.introduce(parent.0, &attr);
-                reply.entry_with_ttls(&door.keep_attr(attr.ino.0, since), &Duration::ZERO, &told, GENERATION);
+                let (node, told) = door.introduce(parent.0, since, &attr);
+                reply.entry_with_ttls(node, &door.keep_attr(attr.ino.0, since), &Duration::ZERO, &told, GENERATION);
             }
             None if keep => reply.entry(&door.keep_name(parent.0, since), &absent(), GENERATION),
             None => reply.entry(&Duration::ZERO, &absent(), GENERATION),
@@ -165,16 +180,16 @@ impl Filesystem for Requests {
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, lookups: u64) {
-        self.0.forget(ino.0, lookups);
+        self.0.forget(ino, lookups);
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         let since = self.0.epochs.now();
         self.0.ask(
             reply,
-            |door| door.attr(ino.0),
+            |door| door.attr(door.current(ino)?),
             |door, reply, attr| {
-                reply.attr(&door.keep_attr(ino.0, since), &door.told(&attr));
+                reply.attr(&door.keep_attr(attr.ino.0, since), &door.told(&attr));
             },
         );
     }
@@ -189,7 +204,7 @@ impl Filesystem for Requests {
         size: Option<u64>,
         atime: Option<TimeOrNow>,
         mtime: Option<TimeOrNow>,
-        _ctime: Option<SystemTime>,
+        ctime: Option<SystemTime>,
         _: Option<FileHandle>,
         _crtime: Option<SystemTime>,
         _chgtime: Option<SystemTime>,
@@ -198,19 +213,20 @@ impl Filesystem for Requests {
         reply: ReplyAttr,
     ) {
         let since = self.0.epochs.now();
-        self.0.gate.ended(ino.0);
+        self.0.gate.ended(self.0.ino(ino));
         let (atime, mtime) = (atime.map(set_time), mtime.map(set_time));
         let owner = owner.map(|user| self.0.owners.user(user));
         let group = group.map(|group| self.0.owners.group(group));
-        let change = Resize { mode, owner, group, size, atime, mtime, uid: req.uid() };
+        let ctime = ctime.map(nanoseconds);
+        let change = Resize { mode, owner, group, size, atime, mtime, ctime, uid: req.uid() };
         // The kernel holds page writing up while a file is cut; attributes alone it does not.
         let passage = if size.is_some() { Passage::Content } else { Passage::Name };
         self.0.change(
             passage,
             reply,
-            move |door| door.set_attr(ino.0, &change),
+            move |door| door.set_attr(ino, &change),
             move |door, reply, attr| {
-                reply.attr(&door.keep_attr(ino.0, since), &door.told(&attr));
+                reply.attr(&door.keep_attr(attr.ino.0, since), &door.told(&attr));
             },
         );
     }
@@ -266,7 +282,7 @@ impl Filesystem for Requests {
         self.0.change(
             Passage::Name,
             reply,
-            move |door| door.link(ino.0, new_parent.0, &name),
+            move |door| door.link(door.current(ino)?, new_parent.0, &name),
             move |door, reply, attr| entry(door, reply, new_parent.0, since, &attr),
         );
     }
@@ -275,9 +291,14 @@ impl Filesystem for Requests {
         let since = self.0.epochs.now();
         self.0.ask(
             reply,
-            |door| door.open(ino.0, flags.0),
-            |door, reply, ()| {
-                let (handle, told) = opened(door, ino.0, since, flags.0);
+            |door| {
+                let file = door.current(ino)?;
+                door.open(file, flags.0)?;
+                // Once more: whoever hears of a change spares what is open.
+                door.current(ino).inspect_err(|_| door.close(file, flags.0))
+            },
+            |door, reply, file| {
+                let (handle, told) = opened(door, file, since, flags.0);
                 reply.opened(handle, told);
             },
         );
@@ -294,13 +315,13 @@ impl Filesystem for Requests {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.0.ask(reply, |door| door.read(ino.0, offset, size), |_, reply, data| reply.data(&data));
+        self.0.ask(reply, |door| door.read(door.opened_now(ino)?, offset, size), |_, reply, data| reply.data(&data));
     }
 
     fn write(
         &self,
         req: &Request,
-        ino: INodeNo,
+        node: INodeNo,
         _: FileHandle,
         offset: u64,
         data: &[u8],
@@ -309,20 +330,21 @@ impl Filesystem for Requests {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        let ino = self.0.ino(node);
         // The flags of mapped pages are those of any descriptor that the kernel found, so they say nothing.
         let mapped = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let flags = OFlags::from_bits_retain(flags.0 as u32);
         let piece = (!mapped).then(|| Piece {
-            ino: ino.0,
+            ino,
             task: req.pid(),
             offset,
             len: data.len() as u64,
-            direct: goes_around_pages(flags) || flags.contains(OFlags::DIRECT),
+            direct: goes_around_pages(&self.0, flags) || flags.contains(OFlags::DIRECT),
         });
         let write = Write {
-            ino: ino.0,
+            node,
             offset,
-            append: !mapped && flags.contains(OFlags::APPEND),
+            append: !mapped && !self.0.writes_back() && flags.contains(OFlags::APPEND),
             kill: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
             piece,
         };
@@ -330,7 +352,7 @@ impl Filesystem for Requests {
         let written = move |door: &Door, reply: ReplyWrite, wrote: Wrote| {
             reply.written(wrote.len);
             if wrote.moved {
-                door.correct(ino.0);
+                door.correct(ino);
             }
         };
         let answer = move |door: &Door, reply: ReplyWrite, wrote: Wrote| match sync {
@@ -355,9 +377,10 @@ impl Filesystem for Requests {
     }
 
     fn flush(&self, _: &Request, ino: INodeNo, handle: FileHandle, owner: LockOwner, reply: ReplyEmpty) {
-        // Nothing waits here: every write has reached the store.
-        self.0.closes(ino.0, owner.0, handle.0);
-        reply.ok();
+        // Nothing waits here: the kernel has sent every write, and each has reached the store.
+        let ino = self.0.ino(ino);
+        self.0.closes(ino, owner.0, handle.0);
+        self.settled(ino, reply);
     }
 
     fn release(
@@ -371,18 +394,25 @@ impl Filesystem for Requests {
         reply: ReplyEmpty,
     ) {
         // Whether fcntl(2) or flock(2) locked it, it did so through this handle.
-        self.0.closed(ino.0, handle.0);
+        let ino = self.0.ino(ino);
+        self.0.closed(ino, handle.0);
         let close = |door: &Door| {
-            door.close(ino.0, flags.0);
+            door.close(ino, flags.0);
             Ok(())
         };
         self.0.ask(reply, close, empty);
     }
 
     fn fsync(&self, req: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.0.gate.ended(ino.0);
+        let ino = self.0.ino(ino);
+        self.0.gate.ended(ino);
         if self.0.is_barrier(req.pid()) {
             return reply.ok();
+        }
+        if let Some(times) = self.0.settled_times(ino) {
+            let set = move |door: &Door| door.set_times(ino, &times);
+            let sync = |door: &Door, reply, ()| door.sync_then(reply, |_, reply: ReplyEmpty| reply.ok());
+            return self.0.change(Passage::Name, reply, set, sync);
         }
         self.0.sync_then(reply, |_, reply| reply.ok());
     }
@@ -423,11 +453,11 @@ impl Filesystem for Requests {
                         let told = door.told(attr);
                         return !reply.add(INodeNo(line.ino), line.offset, name, &Duration::ZERO, &told, GENERATION);
                     }
-                    let told = door.introduce(ino.0, attr);
+                    let (node, told) = door.introduce(ino.0, since, attr);
                     let keep = door.keep_attr(line.ino, since).min(door.keep_name(ino.0, since));
-                    let full = reply.add(INodeNo(line.ino), line.offset, name, &keep, &told, GENERATION);
+                    let full = reply.add(node, line.offset, name, &keep, &told, GENERATION);
                     if full {
-                        door.forget(line.ino, 1);
+                        door.forget(node, 1);
                     }
                     !full
                 })
@@ -461,23 +491,24 @@ impl Filesystem for Requests {
     }
 
     fn setxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, value: &[u8], flags: i32, _: u32, reply: ReplyEmpty) {
-        self.0.gate.ended(ino.0);
+        let ino = self.0.ino(ino);
+        self.0.gate.ended(ino);
         let (name, value) = (owned(name), Bytes::copy_from_slice(value));
-        self.0.change(Passage::Name, reply, move |door| door.set_xattr(ino.0, &name, &value, flags), empty);
+        self.0.change(Passage::Name, reply, move |door| door.set_xattr(ino, &name, &value, flags), empty);
     }
 
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        let get = |door: &Door| door.get_xattr(ino.0, name.as_bytes());
+        let get = |door: &Door| door.get_xattr(door.ino(ino), name.as_bytes());
         self.0.ask(reply, get, |_, reply, value| sized(reply, size, &value));
     }
 
     fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        self.0.ask(reply, |door| door.list_xattr(ino.0), |_, reply, names| sized(reply, size, &names));
+        self.0.ask(reply, |door| door.list_xattr(door.ino(ino)), |_, reply, names| sized(reply, size, &names));
     }
 
     fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = owned(name);
-        self.0.change(Passage::Name, reply, move |door| door.remove_xattr(ino.0, &name), empty);
+        self.0.change(Passage::Name, reply, move |door| door.remove_xattr(door.ino(ino), &name), empty);
     }
 
     fn create(
@@ -519,7 +550,7 @@ impl Filesystem for Requests {
         pid: u32,
         reply: ReplyLock,
     ) {
-        let asks = Asks { ino: ino.0, handle: handle.0, owner: owner.0, process: pid, kind: typ };
+        let asks = Asks { ino: self.0.ino(ino), handle: handle.0, owner: owner.0, process: pid, kind: typ };
         self.0.ask(
             reply,
             |door| door.find_lock(asks, start, end),
@@ -540,7 +571,7 @@ impl Filesystem for Requests {
         sleep: bool,
         reply: ReplyEmpty,
     ) {
-        let asks = Asks { ino: ino.0, handle: handle.0, owner: owner.0, process: pid, kind: typ };
+        let asks = Asks { ino: self.0.ino(ino), handle: handle.0, owner: owner.0, process: pid, kind: typ };
         self.0.lock(asks, Some((start, end)), req.unique().0, sleep, reply);
     }
 
@@ -554,7 +585,7 @@ impl Filesystem for Requests {
         sleep: bool,
         reply: ReplyEmpty,
     ) {
-        let asks = Asks { ino: ino.0, handle: handle.0, owner: owner.0, process: req.pid(), kind: typ };
+        let asks = Asks { ino: self.0.ino(ino), handle: handle.0, owner: owner.0, process: req.pid(), kind: typ };
         self.0.lock(asks, None, req.unique().0, sleep, reply);
     }
 
@@ -601,13 +632,18 @@ impl Filesystem for Requests {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        self.0.gate.ended(ino.0);
+        self.0.gate.ended(self.0.ino(ino));
         let uid = req.uid();
-        self.0.change(Passage::Content, reply, move |door| door.allocate(ino.0, offset, length, mode, uid), empty);
+        let allocate = move |door: &Door| door.allocate(ino, offset, length, mode, uid);
+        self.0.change(Passage::Content, reply, allocate, empty);
     }
 
     fn lseek(&self, _: &Request, ino: INodeNo, _: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
-        self.0.ask(reply, |door| door.seek(ino.0, offset, whence), |_, reply, found| reply.offset(found));
+        if self.0.writes_back() {
+            // The kernel asks without sending what it holds, which is then a hole. With ENOSYS it knows of no holes.
+            return reply.error(Errno::ENOSYS);
+        }
+        self.0.ask(reply, |door| door.seek(door.ino(ino), offset, whence), |_, reply, found| reply.offset(found));
     }
 
     fn copy_file_range(
@@ -623,9 +659,9 @@ impl Filesystem for Requests {
         _: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        self.0.gate.ended(to.0);
+        self.0.gate.ended(self.0.ino(to));
         let uid = req.uid();
-        let copy = move |door: &Door| door.copy((from.0, from_offset), (to.0, to_offset), len, uid);
+        let copy = move |door: &Door| door.copy((from, from_offset), (to, to_offset), len, uid);
         self.0.change(Passage::Content, reply, copy, |_, reply, done| reply.written(done));
     }
 }

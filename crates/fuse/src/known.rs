@@ -1,7 +1,7 @@
 //! What the kernel holds of a world: the inodes that it knows and the files that it has open.
 //!
 //! The kernel counts one look-up for every answer that names an inode and gives them back with FORGET. An inode that is
-//! not here has nothing cached, and need not be told of.
+//! not here has nothing cached, and need not be told of. Inodes are those of the kernel: see `renewed` for when their numbers are others than ours.
 
 use mw_model::Ino;
 use parking_lot::Mutex;
@@ -116,24 +116,24 @@ pub(crate) struct Opens(Mutex<HashMap<u64, Open>>);
 #[derive(Default)]
 struct Open {
     count: u64,
-    /// Opened for reading and writing, which a shared writable mapping needs (POSIX mmap).
-    mappable: u64,
+    /// Those through which pages may become dirty.
+    writing: u64,
 }
 
 impl Opens {
     /// Counts an open.
-    pub(crate) fn add(&self, ino: u64, mappable: bool) {
+    pub(crate) fn add(&self, ino: u64, writing: bool) {
         let mut opens = self.0.lock();
         let open = opens.entry(ino).or_default();
         open.count += 1;
-        open.mappable += u64::from(mappable);
+        open.writing += u64::from(writing);
     }
 
     /// Gives an open back. Returns whether there was one.
-    pub(crate) fn remove(&self, ino: u64, mappable: bool) -> bool {
+    pub(crate) fn remove(&self, ino: u64, writing: bool) -> bool {
         let mut opens = self.0.lock();
         let Some(open) = opens.get_mut(&ino) else { return false };
-        open.mappable = open.mappable.saturating_sub(u64::from(mappable));
+        open.writing = open.writing.saturating_sub(u64::from(writing));
         open.count -= 1;
         if open.count == 0 {
             opens.remove(&ino);
@@ -151,14 +151,14 @@ impl Opens {
         self.0.lock().contains_key(&ino)
     }
 
-    /// Returns the inodes that may have dirty mapped pages.
-    pub(crate) fn mappable(&self) -> Vec<u64> {
-        self.0.lock().iter().filter(|(_, open)| open.mappable > 0).map(|(ino, _)| *ino).collect()
+    /// Returns the inodes that may have dirty pages.
+    pub(crate) fn writing(&self) -> Vec<u64> {
+        self.0.lock().iter().filter(|(_, open)| open.writing > 0).map(|(ino, _)| *ino).collect()
     }
 
-    /// Returns every open, for who takes the mount over: inode, count, and how many of them may be mapped.
+    /// Returns every open, for who takes the mount over: inode, count, and through how many of them pages may become dirty.
     pub(crate) fn written(&self) -> Vec<(u64, u64, u64)> {
-        self.0.lock().iter().map(|(ino, open)| (*ino, open.count, open.mappable)).collect()
+        self.0.lock().iter().map(|(ino, open)| (*ino, open.count, open.writing)).collect()
     }
 
     /// Takes every open: inode and count.

@@ -5,8 +5,9 @@
 //!
 //! # What is guaranteed
 //!
-//! - **Within one mount** the kernel's caches are exact: there is no write-back cache, every `write` has reached the store
+//! - **Within one mount** the kernel's caches are exact: every `write` has reached the store
 //!   when it returns, and an append goes to the end that the store knows, not the one that the kernel remembers.
+//!   A mount with write-back ([`MountOptions::writeback`]) promises less: SEMANTICS, 7.3.
 //! - **A fork has all of a `write` or nothing.** The kernel sends large and unaligned writes in pieces, cut at a page or at a
 //!   MiB; the gate closes between two writes, never between two pieces ([`pieces`]). An append of up to a MiB is one change
 //!   also for other mounts and for history.
@@ -45,6 +46,8 @@
 //! - [`gate`]: holding changes while a fork is taken; [`pieces`]: which write is not whole yet; [`listener`]: what the world tells a mount;
 //! - [`aside`]: threads for what waits for a disk; [`lookout`], [`warm`]: how a thread waits for requests, and what keeps processors awake meanwhile; [`notify`], [`ticket`]: telling the kernel; [`known`], [`epochs`]: what the kernel knows,
 //!   and since when;
+//! - [`renewed`], [`times`]: with write-back, under which number the kernel asks for a file, and which times it gave it; `door/kept.rs`
+//!   has it give up what it holds;
 //! - [`errors`]: the one table from error kinds to errno; [`attr`]: attributes and times.
 
 mod aside;
@@ -68,9 +71,11 @@ mod notify;
 mod opening;
 mod owners;
 mod pieces;
+mod renewed;
 mod serving;
 mod stale;
 mod ticket;
+mod times;
 mod unsynced;
 mod warm;
 

@@ -23,8 +23,9 @@ impl Listener for Ear {
         let mut notices = Vec::with_capacity(changes.len());
         for change in changes {
             match change {
-                Changed::Inode(ino) => {
+                Changed::Inode(ino) | Changed::Content(ino) => {
                     door.epochs.touch(ino.0);
+                    door.heard_of_change(*ino, matches!(change, Changed::Content(_)));
                     notices.push(Notice::Inode(ino.0));
                 }
                 Changed::Entry { parent, name } => {
@@ -55,10 +56,12 @@ impl Listener for Ear {
         }
     }
 
-    fn write_back(&self) {
-        if let Some(door) = self.0.upgrade() {
-            door.write_back();
-        }
+    fn write_back(&self) -> mw_world::Result<()> {
+        self.0.upgrade().map_or(Ok(()), |door| door.write_back())
+    }
+
+    fn is_sole(&self) -> bool {
+        self.0.upgrade().is_some_and(|door| door.writes_back())
     }
 
     fn hold(&self) {

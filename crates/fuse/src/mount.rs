@@ -39,6 +39,9 @@ pub struct MountOptions {
     pub owner: Option<(u32, u32)>,
     /// The name in the list of mounts, after `manyworlds:`; empty means the world's.
     pub name: String,
+    /// The kernel collects what programs write and sends it when it likes, at the latest at close or fsync (design/0022). Such a mount of a
+    /// world is its only one. It needs to be writable.
+    pub writeback: bool,
     /// What ends the mount should this process be killed and not be able to go; without it such a mount may hang.
     pub guard: Option<Guard>,
 }
@@ -101,6 +104,7 @@ pub fn mount(session: Session, dir: &Path, options: &MountOptions) -> Result<Mou
     }
     check(&dir)?;
     let ready = Ready::new(session, &dir, options);
+    ready.need_room(options)?;
     let plan = ready.plan();
     let fd = device::mount(&plan)?;
     let stat = || rustix::fs::stat(&dir);
@@ -125,6 +129,7 @@ pub fn mount(session: Session, dir: &Path, options: &MountOptions) -> Result<Mou
 pub fn switch(session: Session, old: &Mount, options: &MountOptions) -> Result<Mount> {
     let dir = old.dir.clone();
     let ready = Ready::new(session, &dir, options);
+    ready.need_room(options)?;
     let plan = ready.plan();
     let Some(Tree { device, root }) = device::detached(&plan)? else {
         old.unmount(true)?;
@@ -164,7 +169,7 @@ pub fn adopt(session: Session, dir: &Path, device: OwnedFd, handed: Handed, opti
     let copy = File::from(device.try_clone().map_err(|e| unserved(dir, e))?);
     let session = fuser::Session::resume(Requests(door.clone()), device, how.acl, how.config());
     let number = handed.number();
-    door.meet(Kernel::new(session.notifier(), copy), ready.subscribe());
+    door.meet(Kernel::new(session.notifier(), copy), ready.subscribe()?);
     door.take_over(handed);
     Ok(Adopted { ready, how, session, number })
 }
@@ -205,7 +210,7 @@ impl Ready {
             source: format!("manyworlds:{name}"),
             read_only: options.read_only || session.version().is_some() || !session.allows(Role::Editor),
             allow_other: options.allow_other || rustix::process::geteuid().is_root(),
-            door: Door::new(session, dir.to_owned(), owners),
+            door: Door::new(session, dir.to_owned(), owners, options.writeback),
             dir: dir.to_owned(),
             origin,
         }
@@ -217,8 +222,19 @@ impl Ready {
     }
 
     /// Hears of changes from now on.
-    fn subscribe(&self) -> Subscription {
-        self.door.session.subscribe(self.origin, Arc::new(Ear(Arc::downgrade(&self.door))))
+    fn subscribe(&self) -> Result<Subscription> {
+        let ear = Arc::new(Ear(Arc::downgrade(&self.door)));
+        self.door.session.subscribe(self.origin, ear).map_err(|e| Error::new(e.kind(), e.to_string()))
+    }
+
+    /// Refuses what cannot be mounted so, before anything is mounted.
+    fn need_room(&self, options: &MountOptions) -> Result<()> {
+        if options.writeback && self.read_only {
+            let message = "nothing can be written through this mount (a version, a reader's key, or asked for so), so there is nothing for the kernel to collect; leave out --writeback";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let room = self.door.session.need_room_for_mount(options.writeback);
+        room.map_err(|e| Error::new(e.kind(), e.to_string()))
     }
 
     fn served(self, serving: Serving, how: How) -> Mount {
@@ -263,7 +279,7 @@ fn serve(
     let device = File::from(fd.try_clone().map_err(failed)?);
     let session = fuser::Session::from_fd(Requests(door.clone()), fd, how.acl, how.config()).map_err(failed)?;
     // Before the first request is read, so that nothing is cached that we would not hear of.
-    door.connect(Kernel::new(session.notifier(), device), ready.subscribe());
+    door.connect(Kernel::new(session.notifier(), device), ready.subscribe()?);
     let serving = Serving::begin(session).map_err(failed)?;
     // The kernel begins with a root without permissions, and would keep it so if a notification crossed the first answer: the
     // first program, when it is not root's, would be refused. So the first question is ours, before any notification.
@@ -289,6 +305,19 @@ impl Mount {
         // A copy of the mount in another namespace (a sandbox) may keep it alive; that is not waited for.
         self.door.wait_end(Some(LET_GO));
         Ok(())
+    }
+
+    /// Has the kernel send what it holds of what programs wrote.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Busy`]: it takes too long.
+    pub fn write_back(&self) -> Result<()> {
+        self.door.write_back().map_err(|e| Error::new(e.kind(), e.to_string()))
+    }
+
+    /// Returns whether the kernel collects what programs write.
+    pub fn writes_back(&self) -> bool {
+        self.door.writes_back()
     }
 
     /// Returns where it is mounted.

@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 /// A descriptor that appends goes around the kernel's pages: through them, an append that starts in a page that is not
 /// cached arrives as two writes, and between them another mount's append may fall. So does one that only writes: its writes
 /// arrive whole, and the kernel does not ask for a capability of the file before the first of them (we take that away
-/// ourselves, as it trusts us to).
+/// ourselves, as it trusts us to). With write-back nothing goes around them: the kernel holds what was written, and knows the end.
 pub(crate) fn opened(door: &Door, ino: u64, since: u64, flags: i32) -> (FileHandle, FopenFlags) {
     let flags = OFlags::from_bits_retain(flags as u32);
     let hears_of_close = door.hears_of_close(ino, flags);
@@ -21,7 +21,7 @@ pub(crate) fn opened(door: &Door, ino: u64, since: u64, flags: i32) -> (FileHand
     if !door.epochs.touched(ino, since) {
         told |= FopenFlags::FOPEN_KEEP_CACHE;
     }
-    if goes_around_pages(flags) {
+    if goes_around_pages(door, flags) {
         told |= FopenFlags::FOPEN_DIRECT_IO;
     }
     (FileHandle(door.handle(hears_of_close)), told)
@@ -39,6 +39,6 @@ pub(crate) fn listing_flags(door: &Door, ino: u64, since: u64) -> FopenFlags {
 }
 
 /// Returns whether what is written through a descriptor goes around the kernel's pages.
-pub(crate) fn goes_around_pages(flags: OFlags) -> bool {
-    flags.contains(OFlags::APPEND) || flags.intersection(OFlags::RWMODE) == OFlags::WRONLY
+pub(crate) fn goes_around_pages(door: &Door, flags: OFlags) -> bool {
+    !door.writes_back() && (flags.contains(OFlags::APPEND) || flags.intersection(OFlags::RWMODE) == OFlags::WRONLY)
 }

@@ -255,6 +255,7 @@ fn attributes(node: &Node) -> SetAttr {
         size: None,
         atime: Some(SetTime::At(node.atime)),
         mtime: Some(SetTime::At(node.mtime)),
+        ctime: None,
     }
 }
 

@@ -54,10 +54,16 @@ pub struct DiffEntry {
 /// Returns what leads from one world or instant to another, by path. A directory whose only change is its times is no change.
 ///
 /// # Errors
-/// `Denied` below reader on either; `NotFound` when an instant is no longer retained.
+/// `Denied` below reader on either; `NotFound` when an instant is no longer retained; `Busy` when the kernel of a mount with write-back
+/// does not give up in time what it holds.
 pub fn diff(from: &Session, to: &Session) -> Result<Vec<DiffEntry>> {
     from.need(Role::Reader)?;
     to.need(Role::Reader)?;
+    for side in [from, to] {
+        if side.version().is_none() {
+            side.world.listeners.write_back()?;
+        }
+    }
     let (a, b) = (from.view(), to.view());
     lift(&from.store.content, &a, &b, &records(&a, &b)?)
 }

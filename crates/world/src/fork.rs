@@ -205,7 +205,7 @@ impl Store {
             }
             None => None,
         };
-        let quiet = world.listeners.quiesce();
+        let quiet = world.listeners.quiesce()?;
         let mut head = self.lock_settled(world)?;
         world.need_alive()?;
         let (point, state, view, kept) = match past {

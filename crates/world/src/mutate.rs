@@ -5,7 +5,7 @@
 use crate::entry::{Entry, Verb};
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
-use crate::listener::Changed;
+use crate::listener::{Changed, tell_content};
 use crate::principal::Principal;
 use crate::state::State;
 use crate::store::Store;
@@ -46,8 +46,12 @@ impl Store {
     ) -> Result<T> {
         let _changing = self.changing();
         let mut head = world.head.lock();
+        let before = world.listeners.minds_content(what.origin).then(|| world.view());
         let (out, done) = self.mutate_locked(world, &mut head, what, plan)?;
-        let Some(done) = done else { return Ok(out) };
+        let Some(mut done) = done else { return Ok(out) };
+        if let Some(before) = before {
+            tell_content(&before, &world.view(), &mut done.notices)?;
+        }
         let heavy = head.bytes >= self.options.fold_bytes;
         let loose = head.is_loose();
         drop(head);

@@ -87,8 +87,19 @@ impl Session {
     }
 
     /// Subscribes a mount to the world's changes.
-    pub fn subscribe(&self, origin: u64, listener: Arc<dyn Listener>) -> Subscription {
-        self.world.listeners.add(origin, listener)
+    ///
+    /// # Errors
+    /// `Busy`: it, or one that is there, may not be beside another ([`Listener::is_sole`]). Mounts of an instant may.
+    pub fn subscribe(&self, origin: u64, listener: Arc<dyn Listener>) -> Result<Subscription> {
+        self.world.listeners.add(origin, listener, self.at.is_none(), self.name.as_str())
+    }
+
+    /// Refuses a mount that [`Session::subscribe`] would refuse now.
+    ///
+    /// # Errors
+    /// `Busy`, as there.
+    pub fn need_room_for_mount(&self, sole: bool) -> Result<()> {
+        if self.at.is_some() { Ok(()) } else { self.world.listeners.need_room(sole, self.name.as_str()) }
     }
 
     /// Makes a client of the world's advisory locks, to be kept no longer than the session. Locks on an instant are the client's own:

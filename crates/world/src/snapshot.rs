@@ -82,7 +82,7 @@ impl Session {
             let version = before.parse().map(Version).map_err(|_| Error::corrupt("an idempotency record is broken"))?;
             return self.find_snapshot(version);
         }
-        let quiet = self.world.listeners.quiesce();
+        let quiet = self.world.listeners.quiesce()?;
         let taken = self.take(label, once.as_ref());
         drop(quiet);
         match taken {

@@ -248,6 +248,8 @@ impl ReplyEntry {
     /// Use this function instead of `ReplyEntry::entry` if the
     /// entry TTL needs to be different from the attribute TTL.
     ///
+    /// * `node` - The number that the kernel asks by, which may be another one than
+    ///   programs are shown (`attr.ino`).
     /// * `attr_ttl` - Time-to-live for the file attributes. Controls how long the
     ///   kernel will cache inode metadata (e.g., size, permissions, timestamps)
     ///   before issuing a new `GETATTR` request.
@@ -256,13 +258,14 @@ impl ReplyEntry {
     ///   path without issuing a new `LOOKUP` request.
     pub fn entry_with_ttls(
         self,
+        node: ll::INodeNo,
         attr_ttl: &Duration,
         entry_ttl: &Duration,
         attr: &FileAttr,
         generation: Generation,
     ) {
         self.reply.send_ll(&ll::ResponseStruct::new_entry(
-            attr.ino,
+            node,
             generation,
             &attr.into(),
             *attr_ttl,

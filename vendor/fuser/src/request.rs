@@ -89,9 +89,11 @@ impl<'a> RequestWithSender<'a> {
                     | ll::Operation::FSyncDir(_)
                     | ll::Operation::Release(_)
                     | ll::Operation::ReleaseDir(_)
-                    // Neither: an interrupt carries no uid, and a file is flushed by
-                    // whoever closes it, wherever the descriptor came from.
+                    // Neither: an interrupt carries no uid, a file is flushed by
+                    // whoever closes it, wherever the descriptor came from, and the
+                    // kernel writes times back itself (it lets no stranger set them).
                     | ll::Operation::Interrupt(_)
+                    | ll::Operation::SetAttr(_)
                     | ll::Operation::Flush(_) => {}
                     ll::Operation::ReadDirPlus(_) => {}
                     _ => {

@@ -5,7 +5,7 @@ use crate::errors::{errno, held, seek};
 use crate::notify::Notice;
 use crate::pieces::Piece;
 use bytes::Bytes;
-use fuser::Errno;
+use fuser::{Errno, INodeNo};
 use mw_model::{Attr, FileType, Ino};
 use mw_world::{Allocate, SeekFor, SetAttr, SetTime, StatFs, WriteAt};
 use rustix::fs::OFlags;
@@ -20,7 +20,8 @@ const MAX_COPY: u64 = 1 << 30;
 
 /// A write as the kernel sends it.
 pub(crate) struct Write {
-    pub(crate) ino: u64,
+    /// The number by which the kernel asks for the file.
+    pub(crate) node: INodeNo,
     pub(crate) offset: u64,
     /// The descriptor has `O_APPEND` and these are no mapped pages: the end is the store's, not the kernel's.
     pub(crate) append: bool,
@@ -47,6 +48,8 @@ pub(crate) struct Resize {
     pub(crate) size: Option<u64>,
     pub(crate) atime: Option<SetTime>,
     pub(crate) mtime: Option<SetTime>,
+    /// As the kernel has it, which knows it with write-back alone.
+    pub(crate) ctime: Option<i64>,
     pub(crate) uid: u32,
 }
 
@@ -59,6 +62,10 @@ impl Door {
     /// A file was opened and counted: gives the kernel all of its content when that is little, only read, and not there yet. Whoever
     /// opens it meanwhile waits. A change through another door is heard of later than this, or the answer tells the kernel to keep nothing.
     pub(crate) fn fill(&self, ino: u64, flags: OFlags) {
+        if self.writes_back() {
+            // Its pages may be newer than what we have.
+            return;
+        }
         self.filling.wait(ino);
         if flags.intersection(OFlags::RWMODE) == OFlags::WRONLY || !self.known.take_bare(ino) {
             return;
@@ -85,21 +92,28 @@ impl Door {
         self.write_piece(write, data).inspect_err(|_| {
             // The kernel goes on with no write that failed.
             if write.piece.is_some() {
-                self.gate.ended(write.ino);
+                self.gate.ended(self.ino(write.node));
             }
         })
     }
 
     fn write_piece(&self, write: &Write, data: &[u8]) -> Result<Wrote> {
-        let ino = Ino(write.ino);
+        let ino = Ino(self.opened_now(write.node)?);
         let at = if write.append { WriteAt::End } else { WriteAt::Offset(write.offset) };
-        let written = self.session.write(ino, at, data).map_err(|e| held(&e))?;
+        let written = self.session.write(ino, at, data).map_err(|e| match held(&e) {
+            // Pages: who closes the file hears ENOSPC by its name, and EIO for anything else.
+            Errno::EDQUOT if write.piece.is_none() && self.writes_back() => Errno::ENOSPC,
+            other => other,
+        })?;
         if write.kill
             && let Some(mode) = without_privilege(&written.attr)
         {
             self.session.set_attr(ino, &SetAttr { mode: Some(mode), ..SetAttr::default() }).map_err(|e| held(&e))?;
         }
         self.unsynced.add(data.len() as u64);
+        if let Some(kept) = &self.kept {
+            kept.times.wrote(ino.0);
+        }
         Ok(Wrote { len: data.len() as u32, moved: written.offset != write.offset })
     }
 
@@ -110,7 +124,8 @@ impl Door {
 
     /// Changes attributes. Giving a file away takes setuid and setgid from it, and so does another's truncation (POSIX chown,
     /// truncate; the kernel leaves both to us).
-    pub(crate) fn set_attr(&self, ino: u64, change: &Resize) -> Result<Attr> {
+    pub(crate) fn set_attr(&self, node: INodeNo, change: &Resize) -> Result<Attr> {
+        let ino = self.current(node)?;
         let mut set = SetAttr {
             mode: change.mode.map(|mode| mode & 0o7777),
             uid: change.owner,
@@ -118,13 +133,28 @@ impl Door {
             size: change.size,
             atime: change.atime,
             mtime: change.mtime,
+            ctime: change.ctime.filter(|_| self.writes_back()).map(SetTime::At),
         };
         let given = change.owner.is_some() || change.group.is_some();
         if set.mode.is_none() && (given || (change.size.is_some() && change.uid != 0)) {
             set.mode = without_privilege(&self.attr(ino)?);
         }
         let _alone = change.size.is_some().then(|| self.filling.wait_alone(ino));
-        self.session.set_attr(Ino(ino), &set).map_err(|e| held(&e))
+        // The kernel says the times of a file once more when its last name is gone: no reason to look anything up again.
+        let of_itself = self.writes_back() && SetAttr { mtime: None, ctime: None, ..set } == SetAttr::default();
+        let attr = self.session.set_attr(Ino(ino), &set).map_err(|e| if of_itself { errno(&e) } else { held(&e) })?;
+        if let (Some(kept), Some(ctime)) = (&self.kept, change.ctime) {
+            match set.mtime {
+                Some(_) => kept.times.said(ino, attr.mtime, ctime),
+                None => kept.times.said_ctime(ino, ctime),
+            }
+        }
+        Ok(attr)
+    }
+
+    /// The kernel has sent all that it had of a file: sees to it that the file has the times that the kernel shows.
+    pub(crate) fn set_times(&self, ino: u64, times: &SetAttr) -> Result<()> {
+        self.session.set_attr(Ino(ino), times).map(drop).map_err(|e| held(&e))
     }
 
     /// Makes everything done so far durable.
@@ -147,7 +177,8 @@ impl Door {
     }
 
     /// Reserves, punches or zeroes, by the mode of fallocate(2).
-    pub(crate) fn allocate(&self, ino: u64, offset: u64, len: u64, mode: i32, uid: u32) -> Result<()> {
+    pub(crate) fn allocate(&self, node: INodeNo, offset: u64, len: u64, mode: i32, uid: u32) -> Result<()> {
+        let ino = self.opened_now(node)?;
         use rustix::fs::FallocateFlags as Flags;
         let flags = Flags::from_bits_retain(mode as u32);
         let how = if flags.is_empty() {
@@ -178,10 +209,11 @@ impl Door {
     }
 
     /// Copies a range without moving bytes.
-    pub(crate) fn copy(&self, from: (u64, u64), to: (u64, u64), len: u64, uid: u32) -> Result<u32> {
+    pub(crate) fn copy(&self, from: (INodeNo, u64), to: (INodeNo, u64), len: u64, uid: u32) -> Result<u32> {
         let len = len.min(MAX_COPY);
-        let done = self.session.copy_range(Ino(from.0), from.1, Ino(to.0), to.1, len).map_err(|e| held(&e))?;
-        self.take_privilege(to.0, uid)?;
+        let (source, target) = (self.opened_now(from.0)?, self.opened_now(to.0)?);
+        let done = self.session.copy_range(Ino(source), from.1, Ino(target), to.1, len).map_err(|e| held(&e))?;
+        self.take_privilege(target, uid)?;
         Ok(done.min(MAX_COPY) as u32)
     }
 

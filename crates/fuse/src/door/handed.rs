@@ -3,7 +3,7 @@
 //! Taken while the mount stands still: no thread reads requests, and all that were read are answered, or will be sent anew. Where what is written here changes its
 //! meaning, the version of the hand-over does too (`cli`).
 
-use super::{Door, PATIENCE, PAUSE};
+use super::{Door, Kept, KeptState, PATIENCE, PAUSE};
 use crate::known::Inode;
 use crate::notify::Notice;
 use crate::pieces::Unfinished;
@@ -70,7 +70,7 @@ pub struct Handed {
     /// The instant, of a mount that shows one.
     instant: Option<u64>,
     known: HashMap<u64, Inode>,
-    /// Inode, how often it is open, and how many of these may be mapped.
+    /// Inode, how often it is open, and through how many of these pages may become dirty.
     opens: Vec<(u64, u64, u64)>,
     /// Handle, inode, and the version that is listed.
     dirs: Vec<(u64, u64, u64)>,
@@ -81,6 +81,9 @@ pub struct Handed {
     retries: Vec<u64>,
     unfinished: Unfinished,
     notices: Vec<Notice>,
+    /// What the kernel keeps to itself; none: it does not.
+    #[serde(default)]
+    kept: Option<KeptState>,
 }
 
 impl Handed {
@@ -121,6 +124,7 @@ impl Door {
             retries: self.retries.held(),
             unfinished: self.gate.unfinished(),
             notices: self.notices.waiting(),
+            kept: self.kept.as_ref().map(Kept::written),
         }
     }
 
@@ -130,10 +134,10 @@ impl Door {
         self.detached.store(handed.detached, Ordering::SeqCst);
         self.names_expire.store(handed.names_expire, Ordering::SeqCst);
         self.known.restore(handed.known);
-        for (ino, count, mappable) in handed.opens {
+        for (ino, count, writing) in handed.opens {
             for n in 0..count {
                 match self.session.open(Ino(ino)) {
-                    Ok(_) => self.opens.add(ino, n < mappable),
+                    Ok(_) => self.opens.add(ino, n < writing),
                     Err(error) => {
                         tracing::error!(world = %self.world, ino, %error, "an open file is lost in the restart")
                     }
@@ -160,6 +164,9 @@ impl Door {
             }
         }
         self.gate.take_over(handed.unfinished);
+        if let (Some(kept), Some(state)) = (&self.kept, handed.kept) {
+            kept.restore(state);
+        }
         let mut notices = handed.notices;
         if handed.heard != Some(self.session.shown().0) {
             self.epochs.touch_all();

@@ -36,7 +36,7 @@ impl Door {
     pub(crate) fn make_unnamed(&self, new: New, flags: i32) -> Result<Attr> {
         let (parent, umask) = (Ino(new.parent), new.umask);
         let made = self.session.make_unnamed_in(parent, &self.made_in(new)?, umask).map_err(|e| errno(&e))?;
-        self.opens.add(made.ino.0, is_mappable(flags));
+        self.opens.add(made.ino.0, self.is_writing(flags));
         Ok(made)
     }
 
@@ -73,7 +73,7 @@ impl Door {
     /// Opens a file. `O_TRUNC` comes as a change of the size, after it.
     pub(crate) fn open(&self, ino: u64, flags: i32) -> Result<()> {
         self.session.open(Ino(ino)).map_err(|e| held(&e))?;
-        self.opens.add(ino, is_mappable(flags));
+        self.opens.add(ino, self.is_writing(flags));
         self.fill(ino, OFlags::from_bits_retain(flags as u32));
         Ok(())
     }
@@ -81,7 +81,7 @@ impl Door {
     /// Ends one open.
     pub(crate) fn close(&self, ino: u64, flags: i32) {
         let begun = self.gate.begun(ino);
-        if self.opens.remove(ino, is_mappable(flags)) {
+        if self.opens.remove(ino, self.is_writing(flags)) {
             self.session.release(Ino(ino));
         }
         if let Some(begun) = begun
@@ -121,9 +121,4 @@ impl Door {
     pub(crate) fn read_link(&self, ino: u64) -> Result<Bytes> {
         self.session.read_link(Ino(ino)).map_err(|e| held(&e))
     }
-}
-
-/// Returns whether a shared writable mapping can be made of this open (POSIX mmap: opened for reading and writing).
-fn is_mappable(flags: i32) -> bool {
-    OFlags::from_bits_retain(flags as u32).intersection(OFlags::RWMODE) == OFlags::RDWR
 }

@@ -10,7 +10,7 @@ fn door() -> Arc<Door> {
     let store = Store::open(meta, segments, Env::seeded(1), options).unwrap();
     let root = store.principal(&store.root_key().unwrap().id).unwrap();
     store.create_world(&root, "base", &CreateOptions::default()).unwrap();
-    Door::new(store.session(&root, "base").unwrap(), PathBuf::from("/nowhere"), Owners::default())
+    Door::new(store.session(&root, "base").unwrap(), PathBuf::from("/nowhere"), Owners::default(), false)
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn after_an_estale_a_name_is_held_for_the_second_try() {
     door.unlink(root, b"a").unwrap();
     assert_eq!(door.open(second, 0), Ok(()));
     door.close(second, 0);
-    door.forget(second, 1);
+    door.forget(fuser::INodeNo(second), 1);
     assert_eq!(door.open(second, 0), Err(Errno::ESTALE));
 }
 

@@ -32,9 +32,9 @@ fn only_files_open_for_both_can_be_mapped_for_writing() {
     opens.add(5, true);
     opens.add(6, false);
     opens.add(5, false);
-    assert_eq!(opens.mappable(), [5]);
+    assert_eq!(opens.writing(), [5]);
     assert!(opens.remove(5, true));
-    assert!(opens.mappable().is_empty() && opens.has(5));
+    assert!(opens.writing().is_empty() && opens.has(5));
     assert!(opens.remove(5, false) && !opens.has(5) && !opens.remove(5, false));
     assert_eq!(opens.drain(), [(6, 1)]);
 }

@@ -15,3 +15,4 @@ mod lifecycle;
 mod locks;
 mod names;
 mod others;
+mod writeback;

@@ -9,7 +9,7 @@ use mw_model::policy::Action;
 use mw_model::{Attr, ErrorKind, FileType, Ino};
 
 /// What is to be set; what is `None` stays.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SetAttr {
     /// Permission bits.
     pub mode: Option<u32>,
@@ -23,6 +23,8 @@ pub struct SetAttr {
     pub atime: Option<SetTime>,
     /// The time of the last change of content.
     pub mtime: Option<SetTime>,
+    /// The time of the last change of anything; `None`: now. For a kernel that keeps it itself.
+    pub ctime: Option<SetTime>,
 }
 
 /// A time to set.
@@ -107,7 +109,7 @@ impl Session {
             inode.gid = change.gid.unwrap_or(inode.gid);
             inode.atime = change.atime.map_or(inode.atime, |t| time(t, txn.time()));
             inode.mtime = change.mtime.map_or(inode.mtime, |t| time(t, txn.time()));
-            inode.ctime = txn.time();
+            inode.ctime = change.ctime.map_or(txn.time(), |t| time(t, txn.time()));
             // A directory whose attributes somebody sets is one that somebody relies on.
             inode.implicit = false;
             txn.put_inode(ino, &inode);

@@ -41,7 +41,7 @@ impl Back<'_> {
     pub(super) fn run(&self) -> Result<Promoted> {
         let world = &self.session.world;
         let _changing = self.session.store.changing();
-        let quiet = world.listeners.quiesce();
+        let quiet = world.listeners.quiesce()?;
         let (promoted, notices) = self.change()?;
         world.listeners.tell(0, &notices);
         drop(quiet);
@@ -63,7 +63,7 @@ impl Back<'_> {
             let locked = (attempt >= BESIDE).then(|| world.head.lock());
             let before = world.view();
             let after = self.plan(&before, &view)?;
-            let (records, notices) = told(&before, &after)?;
+            let (records, notices) = told(world, &before, &after)?;
             let changes = lift(&store.content, &before, &after, &records)?;
             let mut promoted = Promoted { fast: self.path.is_none(), changes, ..Promoted::default() };
             if records.is_empty() {

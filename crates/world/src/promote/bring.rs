@@ -127,7 +127,8 @@ impl Bring<'_> {
 
     pub(super) fn run(&self) -> Result<Promoted> {
         let _changing = self.store.changing();
-        let quiet = self.ordered().map(|world| world.listeners.quiesce());
+        let [first, second] = self.ordered();
+        let quiet = [first.listeners.quiesce()?, second.listeners.quiesce()?];
         let (promoted, committed) = self.merge()?;
         // The mounts are told while they still stand: no verb sees the new world through an old cache.
         self.target().listeners.tell(0, &committed.notices);
@@ -270,7 +271,7 @@ impl Bring<'_> {
         self.extra(&mut txn)?;
         carry(&mut txn, &planned.ours)?;
         planned.view = txn.into_view();
-        let (records, notices) = told(&planned.ours, &planned.view)?;
+        let (records, notices) = told(self.target(), &planned.ours, &planned.view)?;
         planned.changed = !records.is_empty();
         planned.fast &= planned.changed;
         planned.entries = lift(&store.content, &planned.ours, &planned.view, &records)?;

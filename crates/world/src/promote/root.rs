@@ -7,7 +7,7 @@ use crate::diff::{Records, records};
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::layout;
-use crate::listener::Changed;
+use crate::listener::{Changed, tell_content};
 use crate::mutate::{Done, Mutation};
 use crate::principal::Principal;
 use crate::record::{self, Extent, Inode, Kind, Locator, is_extent};
@@ -177,11 +177,22 @@ pub(super) fn has_open(world: &World, before: &View, view: &View) -> Result<bool
     Ok(true)
 }
 
-/// Returns the records that a view changes, and what a mount must hear of them.
-pub(super) fn told(before: &View, after: &View) -> Result<(Records, Vec<Changed>)> {
+/// Returns the records that a view changes, and what the mounts of a world must hear of them.
+pub(super) fn told(world: &World, before: &View, after: &View) -> Result<(Records, Vec<Changed>)> {
     let records = records(before, after)?;
+    let content = world.listeners.minds_content(0);
     if records.len() > TOLD {
-        return Ok((records, vec![Changed::Everything]));
+        let mut notices = Vec::new();
+        if content {
+            for key in records.keys() {
+                if let (ino, Kind::Inode, _) = record::split(key)? {
+                    notices.push(Changed::Inode(ino));
+                }
+            }
+            tell_content(before, after, &mut notices)?;
+        }
+        notices.push(Changed::Everything);
+        return Ok((records, notices));
     }
     let mut notices = Vec::new();
     for key in records.keys() {
@@ -198,6 +209,9 @@ pub(super) fn told(before: &View, after: &View) -> Result<(Records, Vec<Changed>
             }
             Kind::Parent | Kind::Orphan | Kind::Version => {}
         }
+    }
+    if content {
+        tell_content(before, after, &mut notices)?;
     }
     Ok((records, notices))
 }

@@ -1,5 +1,7 @@
 //! Promote, rebase, revert, restore and diff, through the public verbs.
 
+mod mounts;
+
 use crate::rig::{Rig, a, clean, content, file, names};
 use bytes::Bytes;
 use mw_model::{ErrorKind, FileType, Ino};
@@ -681,8 +683,9 @@ impl Listener for Ear {
         let what = if changes.contains(&Changed::Everything) { "everything" } else { "some" };
         self.0.lock().push(what.to_owned());
     }
-    fn write_back(&self) {
+    fn write_back(&self) -> mw_world::Result<()> {
         self.0.lock().push("write back".to_owned());
+        Ok(())
     }
     fn hold(&self) {
         self.0.lock().push("hold".to_owned());
@@ -700,8 +703,8 @@ fn mounts_stand_still_and_are_told() {
         }
     });
     let (base_ear, fork_ear) = (Arc::new(Ear::default()), Arc::new(Ear::default()));
-    let _base = two.base.subscribe(1, base_ear.clone());
-    let _fork = two.fork.subscribe(2, fork_ear.clone());
+    let _base = two.base.subscribe(1, base_ear.clone()).unwrap();
+    let _fork = two.fork.subscribe(2, fork_ear.clone()).unwrap();
     two.fork.promote(&PromoteOptions::default()).unwrap();
     assert_eq!(*base_ear.0.lock(), ["write back", "hold", "everything", "release"]);
     assert_eq!(*fork_ear.0.lock(), ["write back", "hold", "release"]);
