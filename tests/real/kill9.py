@@ -3,7 +3,7 @@
 
 The recorder lives outside the server: it notes an operation only after it was acknowledged (an HTTP 200, or an fsync that
 returned). After every restart it reads everything back: what was acknowledged is there; what was under way is there whole or not at
-all; fsck is clean. A kill counts only when at least 100 writes were acknowledged in the second before it.
+all; fsck is clean. A second world is mounted with write-back: of that, what was synced is there. A kill counts only when at least 100 writes were acknowledged in the second before it.
 
 usage: kill9.py MW KILLS [SEED]
 """
@@ -26,7 +26,8 @@ MW, KILLS = sys.argv[1], int(sys.argv[2])
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else int(time.time())
 WRITERS, KEYS = 8, 40
 DIR = tempfile.mkdtemp(prefix="mw-kill9-")
-DATA, MOUNT = f"{DIR}/data", f"{DIR}/mnt"
+DATA, MOUNT, KEPT = f"{DIR}/data", f"{DIR}/mnt", f"{DIR}/kept"
+SLOTS = 64
 LOCK = threading.Lock()
 
 
@@ -115,6 +116,7 @@ class Record:
         self.acked, self.begun, self.times = {}, {}, []
         self.forks, self.begun_forks, self.snapshots = {}, {}, []
         self.log_acked, self.log_begun = 0, 0
+        self.slots_acked, self.slots_begun = [0] * SLOTS, 0
         self.deleted = set()
 
     def ack(self):
@@ -161,6 +163,44 @@ def mounted():
             os.close(fd)
     except OSError:
         return
+
+
+def kept():
+    """Writes numbers all over a file of the mount with write-back, and syncs now and then: what was written by then is acknowledged."""
+    rng = random.Random()
+    try:
+        fd = os.open(f"{KEPT}/slots", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            written = list(RECORD.slots_acked)
+            while not STOP.is_set():
+                for _ in range(rng.randrange(1, 20)):
+                    RECORD.slots_begun += 1
+                    slot = rng.randrange(SLOTS)
+                    os.pwrite(fd, RECORD.slots_begun.to_bytes(8, "big") * 512, slot * 4096)
+                    written[slot] = RECORD.slots_begun
+                os.fsync(fd)
+                RECORD.slots_acked = list(written)
+                with LOCK:
+                    RECORD.ack()
+        finally:
+            os.close(fd)
+    except OSError:
+        return
+
+
+def check_kept():
+    if not any(RECORD.slots_acked):
+        return
+    with open(f"{KEPT}/slots", "rb") as file:
+        data = file.read()
+    for slot, acked in enumerate(RECORD.slots_acked):
+        page = data[slot * 4096 : slot * 4096 + 4096]
+        if not page and not acked:
+            continue
+        found = int.from_bytes(page[:8], "big")
+        assert page == page[:8] * 512, f"slot {slot} of the mount with write-back is torn"
+        assert acked <= found <= RECORD.slots_begun, f"slot {slot}: synced {acked}, found {found}"
+        RECORD.slots_acked[slot] = found
 
 
 def forker(round_number):
@@ -259,6 +299,7 @@ def check(deep):
         f"fsynced record {RECORD.log_acked} is gone; the last is {numbers[-1] if numbers else None}"
     )
     RECORD.log_begun = max(RECORD.log_begun, numbers[-1] if numbers else 0)
+    check_kept()
     forks = list(RECORD.forks)
     for name in forks if deep else random.sample(forks, min(5, len(forks))):
         for key in random.sample(sorted(RECORD.forks[name]), min(3, len(RECORD.forks[name]))):
@@ -286,6 +327,10 @@ def main():
     assert SERVER.mw("world", "create", "base").returncode == 0
     mount = SERVER.mw("mount", "base", MOUNT)
     assert mount.returncode == 0, mount.stderr
+    os.makedirs(KEPT)
+    assert SERVER.mw("world", "create", "kept").returncode == 0
+    mount = SERVER.mw("mount", "--writeback", "kept", KEPT)
+    assert mount.returncode == 0, mount.stderr
     counted, tries = 0, 0
     while counted < KILLS:
         tries += 1
@@ -293,7 +338,7 @@ def main():
         STOP.clear()
         threads = [threading.Thread(target=writer, args=(t,)) for t in range(WRITERS)]
         threads += [threading.Thread(target=mounted), threading.Thread(target=forker, args=(tries,))]
-        threads += [threading.Thread(target=uploader, args=(tries,))]
+        threads += [threading.Thread(target=uploader, args=(tries,)), threading.Thread(target=kept)]
         for thread in threads:
             thread.start()
         time.sleep(1.0 + random.Random(SEED + tries).random() * 0.4)
@@ -317,6 +362,7 @@ def main():
             RECORD.deleted.add(name)
             Client().call("POST", f"/-/v1/worlds/{name}/discard", b"{}")
     SERVER.mw("unmount", MOUNT)
+    SERVER.mw("unmount", KEPT)
     SERVER.process.terminate()
     SERVER.process.wait(timeout=30)
     print(f"kill9: {counted} kills, nothing acknowledged was lost, fsck is clean")
@@ -343,4 +389,4 @@ finally:
     if SERVER.process.poll() is None:
         SERVER.process.kill()
         SERVER.process.wait()
-    subprocess.run(["umount", "-l", MOUNT], stderr=subprocess.DEVNULL)
+    subprocess.run(["umount", "-l", MOUNT, KEPT], stderr=subprocess.DEVNULL)

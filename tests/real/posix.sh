@@ -3,7 +3,7 @@
 #
 # pjdfstest runs on the mount and on ext4 (a loop device, or the directory $TMPDIR); a case that ext4 passes must pass. As root and,
 # where we are root, as an ordinary user too. fsx runs seeds on the mount, on a world and its fork in lock-step, and across a remount and
-# a restart. Usage: MW=path/to/mw posix.sh; SEEDS and OPERATIONS say how much fsx does, CALLS how many random calls.
+# a restart. A mount with write-back has pjdfstest as whoever runs this, half of the random calls, and some seeds of fsx. Usage: MW=path/to/mw posix.sh; SEEDS and OPERATIONS say how much fsx does, CALLS how many random calls.
 set -uo pipefail
 export LC_ALL=C
 : "${MW:?set MW to the mw binary}"
@@ -55,7 +55,9 @@ start
 field() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$work/data/root-key.json" "$1"; }
 AWS_ACCESS_KEY_ID=$(field id) && AWS_SECRET_ACCESS_KEY=$(field secret) || die "no root key"
 export AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
-mkdir "$work/m" "$work/f"
+mkdir "$work/m" "$work/f" "$work/w"
+"$MW" world create kept >/dev/null && "$MW" mount --writeback kept "$work/w" >/dev/null || die "mw mount --writeback"
+chmod 777 "$work/w"
 "$MW" world create posix >/dev/null && "$MW" mount posix "$work/m" >/dev/null || die "mw mount"
 grep -q " $work/m fuse.mw " /proc/mounts || die "nothing is mounted at $work/m"
 chmod 777 "$work/m"
@@ -86,18 +88,26 @@ pjdfstest() { # label config dir words...
     [ -s "$work/$label.cases" ] || { bad "pjdfstest said nothing ($label)"; tail "$work/$label.out"; }
 }
 compare() { # who words...
-    local who=$1 name how; shift
+    local who=$1; shift
     pjdfstest "mount-$who" on-mount.toml "$work/m" "$@"
     pjdfstest "ext4-$who" on-ext4.toml "$ext4" "$@"
+    beside "$who"
+    echo "pjdfstest as $who: $(grep -c ' ok$' "$work/mount-$who.cases") cases pass on the mount, $(grep -c ' ok$' "$work/ext4-$who.cases") on ext4"
+}
+beside() { # who
+    local who=$1 name how
     while read -r name how; do
         [[ $exceptions == *" $name "* ]] && { echo "exception: $name"; continue; }
         bad "$name passes on ext4, and on the mount as $who: ${how:-it did not run}"
         grep -a -A2 "^$name " "$work/mount-$who.out" | tail -n 2
     done < <(sed -n 's/ ok$//p' "$work/ext4-$who.cases" | join -a 1 - <(grep -v ' ok$' "$work/mount-$who.cases") -o 0,2.2 |
         join -v 1 - <(sed -n 's/ ok$//p' "$work/mount-$who.cases"))
-    echo "pjdfstest as $who: $(grep -c ' ok$' "$work/mount-$who.cases") cases pass on the mount, $(grep -c ' ok$' "$work/ext4-$who.cases") on ext4"
 }
 compare "$(id -un)"
+pjdfstest mount-writeback on-mount.toml "$work/w"
+cp "$work/ext4-$(id -un).cases" "$work/ext4-writeback.cases"
+beside writeback
+echo "pjdfstest with write-back: $(grep -c ' ok$' "$work/mount-writeback.cases") cases pass on the mount"
 if root; then
     cp "$tools/pjdfstest" "$work/pjdfstest" && chmod 755 "$work/pjdfstest"
     (tools=$work; compare nobody setpriv --reuid=nobody "--regid=$group" --clear-groups; exit $failed) || failed=1
@@ -110,11 +120,14 @@ fi
 
 # ---------- random system calls
 for seed in $(seq "$CALL_SEEDS"); do
-    python3 "$here/syscalls.py" "$work/m" "$ext4" "$seed" "$CALLS" >"$work/calls.out" 2>&1 ||
-        bad "random system calls: $(tail -n 1 "$work/calls.out")"
-    rm -rf "$work/m/s$seed" "$ext4/s$seed"
+    for mount in m w; do
+        [ $mount = w ] && [ $((seed % 2)) = 0 ] && continue
+        python3 "$here/syscalls.py" "$work/$mount" "$ext4" "$seed" "$CALLS" >"$work/calls.out" 2>&1 ||
+            bad "random system calls on $mount: $(tail -n 1 "$work/calls.out")"
+        rm -rf "$work/$mount/s$seed" "$ext4/s$seed"
+    done
 done
-echo "random system calls: $CALL_SEEDS seeds of $CALLS"
+echo "random system calls: $CALL_SEEDS seeds of $CALLS, half of them with write-back too"
 mountpoint -q "$ext4" && umount "$ext4"
 
 # ---------- fsx
@@ -143,8 +156,8 @@ F
 fsx() { # seed operations file
     "$tools/fsx" -q -f "$work/fsx.toml" -S "$1" -N "$2" -P "$work" "$3" >"$work/fsx.$1.$(basename "$(dirname "$3")").out" 2>&1
 }
-whole() { # process seed
-    wait "$1" || { bad "fsx seed $2"; tail -n 20 "$work/fsx.$2.m.out"; }
+whole() { # process seed [mount]
+    wait "$1" || { bad "fsx seed $2 on ${3-m}"; tail -n 20 "$work/fsx.$2.${3-m}.out"; }
 }
 # Two at a time; every second pair on the world and on a fork of it, in lock-step: what one has the other must have.
 for ((seed = 1; seed <= SEEDS; seed += 2)); do
@@ -154,6 +167,22 @@ for ((seed = 1; seed <= SEEDS; seed += 2)); do
     whole $two $((seed + 1))
 done
 echo "fsx: $SEEDS seeds of $OPERATIONS operations"
+# With write-back, while forks have the kernel give up what it holds.
+kept_seeds=$((SEEDS / 10 * 2))
+for ((seed = 1; seed <= kept_seeds; seed += 2)); do
+    fsx "$seed" "$OPERATIONS" "$work/w/x$seed" & one=$!
+    fsx $((seed + 1)) "$OPERATIONS" "$work/w/x$((seed + 1))" & two=$!
+    for n in 1 2 3 4; do
+        "$MW" fork kept "kept-$seed-$n" >/dev/null || bad "a fork of a world that is mounted with write-back"
+        sleep 0.2
+    done
+    whole $one "$seed" w
+    whole $two $((seed + 1)) w
+done
+echo "fsx with write-back: $kept_seeds seeds of $OPERATIONS operations, beside forks"
+kept=$(cd "$work/w" && sha256sum x* && stat -c '%n %s %y %z' x*)
+"$MW" unmount "$work/w" >/dev/null && "$MW" mount kept "$work/w" >/dev/null || die "remount without write-back"
+[ "$(cd "$work/w" && sha256sum x* && stat -c '%n %s %y %z' x*)" = "$kept" ] || bad "other bytes or times than the kernel had with write-back"
 sums=$(cd "$work/m" && sha256sum x*)
 "$MW" fork posix posix-fork >/dev/null && "$MW" mount posix-fork "$work/f" >/dev/null || die "mw fork"
 [ "$(cd "$work/f" && sha256sum x*)" = "$sums" ] || bad "a fork has other bytes"

@@ -20,6 +20,10 @@ pub struct Mount {
     /// Take no changes
     #[arg(long)]
     read_only: bool,
+    /// Have the kernel collect what programs write, until they close or sync: faster for many small writes to one file, for fewer promises
+    /// (SEMANTICS, 7.3). Such a mount of a world is its only one
+    #[arg(long, conflicts_with = "read_only")]
+    writeback: bool,
     /// Show the files of the store's owner as this user's and group's
     #[arg(long, value_name = "UID:GID", value_parser = owner)]
     owner: Option<(u32, u32)>,
@@ -92,8 +96,9 @@ impl Mount {
             // Anything else may be a dead mount, which the server clears away.
             Ok(_) | Err(_) => {}
         }
-        let (read_only, switch, owner) = (self.read_only, self.switch, self.owner);
-        let request = NewMount { world: spot.world, at: spot.at, dir: absolute(&dir)?, read_only, owner, switch };
+        let Self { read_only, writeback, switch, owner, .. } = self;
+        let (world, at, dir) = (spot.world, spot.at, absolute(&dir)?);
+        let request = NewMount { world, at, dir, read_only, writeback, owner, switch };
         let mount: types::Mount = context.client()?.post("mounts", &request, None)?;
         context.out.show(&mount, |mount| format!("mounted {} on {}", mount.world, mount.dir));
         Ok(DONE)
@@ -121,7 +126,11 @@ pub fn table(context: &Context<'_>, mounts: &[types::Mount]) -> String {
         .iter()
         .map(|mount| {
             let world = mount.at.as_ref().map_or_else(|| mount.world.clone(), |at| format!("{}@{at}", mount.world));
-            let mode = if mount.read_only { "ro" } else { "rw" };
+            let mode = match (mount.read_only, mount.writeback) {
+                (true, _) => "ro",
+                (false, false) => "rw",
+                (false, true) => "rw,writeback",
+            };
             let version = mount.version.clone().unwrap_or_default();
             let state = mount.problem.clone().unwrap_or_else(|| "alive".to_owned());
             vec![mount.dir.clone(), world, mode.to_owned(), version, units::size(mount.unsynced), state]

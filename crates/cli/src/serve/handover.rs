@@ -64,7 +64,7 @@ pub struct Connection {
 
 impl Letter {
     /// The version that this program writes, and the newest it reads.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
     /// The oldest that it reads.
     pub const OLDEST: u32 = 1;
 }

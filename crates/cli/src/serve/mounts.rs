@@ -35,6 +35,8 @@ pub struct Wish {
     at: Option<String>,
     #[serde(default)]
     read_only: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    writeback: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     owner: Option<(u32, u32)>,
     /// The key under which the mount acts.
@@ -166,7 +168,7 @@ impl MountTable {
     pub fn close(&self) {
         for (path, place) in std::mem::take(&mut *self.places.lock()) {
             if let Ok(mount) = place.state
-                && let Err(error) = mount.unmount(false).or_else(|_| mount.unmount(true))
+                && let Err(error) = mount.unmount(false).or_else(|_| give_up(&mount))
             {
                 tracing::warn!(%error, dir = %path.display(), "cannot unmount");
             }
@@ -219,6 +221,13 @@ impl Drop for Still<'_> {
     }
 }
 
+/// Detaches a mount that programs use, with what they have written so far.
+fn give_up(mount: &mw_fuse::Mount) -> mw_fuse::Result<()> {
+    let written = mount.write_back();
+    mount.unmount(true)?;
+    written
+}
+
 /// Takes over a mount of the server before.
 fn adopt(store: &Arc<Store>, handed: HandedMount, device: OwnedFd, guard: &Guard) -> Result<mw_fuse::Adopted> {
     let HandedMount { path, wish, state, .. } = handed;
@@ -237,6 +246,7 @@ fn again(store: &Arc<Store>, path: &Path, wish: &Wish, guard: &Guard) -> Result<
 fn options(wish: &Wish, guard: &Guard) -> MountOptions {
     MountOptions {
         read_only: wish.read_only || wish.at.is_some(),
+        writeback: wish.writeback,
         owner: wish.owner,
         guard: Some(guard.clone()),
         ..MountOptions::default()
@@ -274,6 +284,7 @@ fn shown(path: &Path, place: &Place) -> Mount {
         at: place.wish.at.clone(),
         dir: path.display().to_string(),
         read_only: place.wish.read_only || place.wish.at.is_some(),
+        writeback: place.wish.writeback,
         version: place.state.as_ref().ok().map(|mount| mount.version().to_string()),
         unsynced: place.state.as_ref().map_or(0, mw_fuse::Mount::unsynced),
         alive,
@@ -306,6 +317,7 @@ impl MountHost for MountTable {
             world: request.world.clone(),
             at: request.at.clone(),
             read_only: request.read_only,
+            writeback: request.writeback,
             owner: request.owner,
             key: session.principal().key_id().to_owned(),
         };

@@ -103,6 +103,57 @@ fn a_mount_comes_back_after_a_kill_and_after_a_clean_end() {
 }
 
 #[test]
+fn a_mount_with_write_back_stays_one_and_loses_nothing_in_order() {
+    if !has(FUSE) {
+        return;
+    }
+    let s = Server::start();
+    s.ok(&["world", "create", "base"]);
+    s.ok(&["world", "create", "other"]);
+    let (dir, second) = (temp(), temp());
+    let (at, elsewhere) = (dir.path().to_str().unwrap(), second.path().to_str().unwrap());
+    let is_writeback = |s: &Server| {
+        let mounts = s.json(&["status"])["mounted"].clone();
+        assert_eq!(mounts, s.json(&["mounts"])["mounts"]);
+        assert_eq!(mounts[0]["alive"], true, "{mounts}");
+        mounts[0]["writeback"].as_bool().unwrap_or_default()
+    };
+    s.ok(&["mount", "other", at]);
+    assert!(!is_writeback(&s));
+    s.ok(&["mount", "--switch", "--writeback", "base", at]);
+    assert!(is_writeback(&s) && s.ok(&["mounts"]).contains("rw,writeback"));
+    // Alone, and writable.
+    let refused = s.mw(&["mount", "base", elsewhere]);
+    assert!(refused.code == 1 && refused.err.contains("mounted with write-back"), "{refused:?}");
+    s.ok(&["snapshot", "take", "base", "then"]);
+    assert_eq!(s.mw(&["mount", "--writeback", "base@then", elsewhere]).code, 2);
+    assert_eq!(s.mw(&["mount", "--writeback", "--read-only", "other", elsewhere]).code, 2);
+    s.ok(&["mount", "base@then", elsewhere]);
+    s.ok(&["unmount", elsewhere]);
+    // What a program wrote and did not close is in a fork, goes through a restart, and is there after a clean end. (A command that is
+    // started closes its copy of the descriptor, and the kernel gives up what it holds; nothing is started before the end.)
+    let mut open = File::create(dir.path().join("f")).unwrap();
+    write!(open, "one ").unwrap();
+    s.ok(&["fork", "base", "fork"]);
+    assert_eq!(s.ok(&["cat", "mw://fork/f"]), "one ");
+    write!(open, "two ").unwrap();
+    s.ok(&["restart"]);
+    assert!(is_writeback(&s));
+    write!(open, "three").unwrap();
+    let s = Server::on(s.stop(), &[]);
+    assert_eq!(s.ok(&["cat", "mw://base/f"]), "one two three");
+    drop(open);
+    assert!(is_writeback(&s));
+    let s = Server::on(s.kill(), &[]);
+    assert!(is_writeback(&s));
+    assert_eq!(fs::read_to_string(dir.path().join("f")).unwrap(), "one two three");
+    s.ok(&["unmount", at]);
+    s.ok(&["mount", "base", at]);
+    assert!(!is_writeback(&s));
+    s.ok(&["unmount", at]);
+}
+
+#[test]
 fn a_past_instant_is_mounted_without_writes() {
     if !has(FUSE) {
         return;

@@ -17,6 +17,9 @@ pub struct NewMount {
     /// Take no changes.
     #[serde(default)]
     pub read_only: bool,
+    /// The kernel collects what programs write; the mount is then the only one of its world. See SEMANTICS, 7.3.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub writeback: bool,
     /// The user and group as whose things the files are shown that belong to the store's owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<(u32, u32)>,
@@ -37,6 +40,9 @@ pub struct Mount {
     pub dir: String,
     /// Whether it takes no changes.
     pub read_only: bool,
+    /// Whether the kernel collects what programs write.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub writeback: bool,
     /// The world's version that it shows: that of its last change, or the instant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
