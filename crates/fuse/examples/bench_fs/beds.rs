@@ -11,6 +11,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+/// A mount with write-back: measured when it is asked for.
+pub const WRITEBACK: &str = "writeback";
+
 /// One file system.
 pub struct Bed {
     pub name: String,
@@ -32,8 +35,9 @@ impl Drop for Unmount {
 
 /// Makes every bed that can be made here; what is missing is named on the screen.
 pub fn all(disk: &Path, wanted: &dyn Fn(&str) -> bool, threads: usize, requests: &'static AtomicU64) -> Vec<Bed> {
-    let kinds: [(&str, &dyn Fn() -> io::Result<Bed>); 8] = [
-        ("manyworlds", &|| manyworlds(&disk.join("mw"), threads)),
+    let kinds: [(&str, &dyn Fn() -> io::Result<Bed>); 9] = [
+        ("manyworlds", &|| manyworlds("manyworlds", &disk.join("mw"), threads, false)),
+        (WRITEBACK, &|| manyworlds(WRITEBACK, &disk.join(WRITEBACK), threads, true)),
         ("floor", &|| floor(&disk.join("floor"), threads, requests)),
         ("disk", &|| plain(&kind_of(disk), &disk.join("plain"))),
         ("tmpfs", &|| tmpfs(disk)),
@@ -69,13 +73,13 @@ pub fn world(at: &Path) -> io::Result<(Arc<Store>, Session)> {
     Ok((store, session))
 }
 
-fn manyworlds(at: &Path, threads: usize) -> io::Result<Bed> {
+fn manyworlds(name: &str, at: &Path, threads: usize, writeback: bool) -> io::Result<Bed> {
     let (store, session) = world(at)?;
     let dir = at.join("mount");
     std::fs::create_dir_all(&dir)?;
-    let mount = mw_fuse::mount(session, &dir, &MountOptions { threads, ..MountOptions::default() })
+    let mount = mw_fuse::mount(session, &dir, &MountOptions { threads, writeback, ..MountOptions::default() })
         .map_err(io::Error::other)?;
-    Ok(Bed { name: "manyworlds".to_owned(), dir, ours: true, _guard: Box::new((mount, store)) })
+    Ok(Bed { name: name.to_owned(), dir, ours: true, _guard: Box::new((mount, store)) })
 }
 
 fn floor(dir: &Path, threads: usize, requests: &'static AtomicU64) -> io::Result<Bed> {

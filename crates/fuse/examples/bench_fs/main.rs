@@ -1,10 +1,7 @@
 //! Measures the mount beside the disk beneath it, memory, other FUSE file systems, and the floor: `make bench-fs`.
 //!
 //! Every case runs on one file system after the other, for some rounds, so that what else the machine does falls on all of them; the
-//! table shows medians, and how many times the floor's and the disk's figure that is. Options: `--files N`, `--rounds N`,
-//! `--calls N`, `--large MIB`, `--beds a,b`, `--cases a,b`, `--disk DIR`, `--seed N`,
-//! `--threads N`, `--wide N` (entries of one directory; a million for the aim); `--engine N` measures the verbs without a kernel,
-//! `--forks N` forks of a mount straight after N files were written.
+//! table shows medians, and how many times the floor's and the disk's figure that is. `--help` lists the options.
 
 #![allow(clippy::disallowed_methods, reason = "a stopwatch and a file system for comparison, not a part of the store")]
 
@@ -25,6 +22,39 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static REQUESTS: AtomicU64 = AtomicU64::new(0);
 
+const USAGE: &str = "\
+usage: bench_fs [OPTION VALUE]...
+
+  --files N      files of the tree (20000)
+  --rounds N     how often every case is measured (3)
+  --calls N      how often a call is repeated (10000)
+  --large MIB    the large file (1024)
+  --wide N       entries of one directory (100000)
+  --beds A,B     these file systems alone: manyworlds, floor, disk, tmpfs, btrfs, bindfs, fuse-overlayfs, rclone; and writeback, which is
+                 manyworlds with write-back and measured only when it is named
+  --cases A,B    these cases alone, by their names in the table
+  --disk DIR     where to work
+  --seed N       of the tree
+  --threads N    that answer requests; 0: as many as there are processors
+  --engine N     measures the verbs with N files, without a kernel
+  --forks N      measures forks of a mount straight after N files were written
+";
+
+const OPTIONS: [&str; 12] = [
+    "--files",
+    "--rounds",
+    "--calls",
+    "--large",
+    "--wide",
+    "--beds",
+    "--cases",
+    "--disk",
+    "--seed",
+    "--threads",
+    "--engine",
+    "--forks",
+];
+
 /// What was measured of one case on one bed.
 #[derive(Default)]
 struct Figures {
@@ -42,6 +72,12 @@ fn main() -> io::Result<()> {
         let number = |text: &String| text.parse().map_err(io::Error::other);
         println!("{}", cases::act(name, number(calls)?, number(large)?)?);
         return Ok(());
+    }
+    let known = args.chunks(2).all(|pair| pair.len() == 2 && OPTIONS.contains(&pair[0].as_str()));
+    if !known {
+        print!("{USAGE}");
+        let asked = args.iter().any(|arg| arg == "--help" || arg == "-h");
+        return if asked { Ok(()) } else { Err(io::Error::other("what is asked for is not understood")) };
     }
     let option = |name: &str| args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1)).cloned();
     let number = |name: &str, default: usize| option(name).and_then(|n| n.parse().ok()).unwrap_or(default);
@@ -66,7 +102,8 @@ fn main() -> io::Result<()> {
         wide: number("--wide", 100_000),
     };
     let only = option("--beds");
-    let beds = beds::all(disk.path(), &|name| chosen(&only, name), number("--threads", 0), &REQUESTS);
+    let named = |name: &str| chosen(&only, name) && (only.is_some() || name != beds::WRITEBACK);
+    let beds = beds::all(disk.path(), &named, number("--threads", 0), &REQUESTS);
     let only = option("--cases");
 
     let mut table: HashMap<(&str, &str), Figures> = HashMap::new();
