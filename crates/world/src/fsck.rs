@@ -1,4 +1,6 @@
-//! fsck: proves that every root is whole, every byte verifies, and every name and link count agrees.
+//! fsck: proves that every root is whole, every byte verifies, and every name and link count agrees, of a store that is at work too.
+
+mod moving;
 
 use crate::entry::Entry;
 use crate::error::{Error, Result};
@@ -6,13 +8,13 @@ use crate::layout::{self, Tag};
 use crate::record::{self, Extent, Inode, Kind, is_extent};
 use crate::snapshot::SnapshotRecord;
 use crate::state::{Range, State};
-use crate::store::{Store, decode_claim};
+use crate::store::Store;
 use crate::versions;
-use crate::world::alive_value;
 use bytes::Bytes;
+use moving::Owned;
 use mw_meta::Order;
 use mw_model::{FileType, Hash, Ino, Seq, WorldId};
-use mw_segments::{BlobRef, Claim, SegmentId};
+use mw_segments::BlobRef;
 use mw_tree::{Value, Visit};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -34,11 +36,11 @@ pub struct Fsck {
 
 /// A check in progress.
 struct Check<'a> {
-    store: &'a Store,
+    store: &'a Arc<Store>,
     report: Fsck,
-    claims: HashMap<SegmentId, Claim>,
-    /// The worlds that are known to have lent bytes.
-    lent: HashSet<WorldId>,
+    /// How many problems were found again.
+    counted: usize,
+    owned: Owned,
     read: HashSet<BlobRef>,
     roots: HashSet<BlobRef>,
     nodes: HashSet<BlobRef>,
@@ -98,55 +100,52 @@ impl Store {
     /// # Errors
     /// The metadata store failed; damage to worlds is in the report instead.
     pub fn fsck(self: &Arc<Self>, progress: &mut dyn FnMut(&str)) -> Result<Fsck> {
-        let mut claims = HashMap::new();
-        let (start, end) = layout::all(Tag::Segment);
-        for (key, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
-            let claim = decode_claim(&key, &value)?;
-            claims.insert(claim.segment, claim);
-        }
-        let mut lent = HashSet::new();
-        for tag in [Tag::Alive, Tag::Dying] {
-            let (start, end) = layout::all(tag);
-            let found = self.meta.scan(&start, &end, usize::MAX, Order::Up)?;
-            let lenders = found.into_iter().filter(|(_, value)| *value == alive_value(true));
-            lent.extend(lenders.map(|(key, _)| WorldId(layout::number(&key))));
-        }
-        let mut check = Check {
-            store: self,
-            report: Fsck::default(),
-            claims,
-            lent,
-            read: HashSet::new(),
-            roots: HashSet::new(),
-            nodes: HashSet::new(),
-            ranges: HashSet::new(),
-        };
+        let mut check = Check::new(self)?;
         let (start, end) = layout::all(Tag::Name);
         for (key, value) in self.meta.scan(&start, &end, usize::MAX, Order::Up)? {
             let name = String::from_utf8_lossy(layout::rest(&key)).into_owned();
             let id = WorldId(layout::number(&value));
             progress(&name);
             check.report.worlds += 1;
-            // Opening cuts what was never durable; only what is left is to be whole.
-            let opened = self.world(id).map(drop);
-            if let Err(e) = opened.and_then(|()| check.log(id, &name)).and_then(|()| check.world(self, id, &name)) {
-                check.problem(format!("world {name}: {e}"));
-            }
+            let mut whole = |check: &mut Check<'_>| {
+                // Opening cuts what was never durable; only what is left is to be whole.
+                let opened = self.world(id).map(drop);
+                if let Err(e) = opened.and_then(|()| check.log(id, &name)).and_then(|()| check.world(id, &name)) {
+                    check.problem(format!("world {name}: {e}"));
+                }
+                Ok(())
+            };
+            check.judge(&mut whole, &|| Ok(self.meta.get(&key)?.is_some_and(|now| now == value)))?;
         }
         check.alive()?;
         progress("history and snapshots");
-        check.history()?;
-        check.seals()?;
+        check.judge(&mut |check| check.history(), &|| Ok(true))?;
+        check.judge(&mut |check| check.seals(), &|| Ok(true))?;
         self.each_state(&mut |owner, state| {
-            check.root(owner, &state);
-            check.lean(owner, &state);
-            Ok(())
+            let mut whole = |check: &mut Check<'_>| {
+                check.root(owner, &state)?;
+                check.lean(owner, &state)
+            };
+            check.judge(&mut whole, &|| moving::is_kept(self, &state))
         })?;
         Ok(check.report)
     }
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
+    fn new(store: &'a Arc<Store>) -> Result<Self> {
+        Ok(Self {
+            store,
+            report: Fsck::default(),
+            counted: 0,
+            owned: Owned::read(store)?,
+            read: HashSet::new(),
+            roots: HashSet::new(),
+            nodes: HashSet::new(),
+            ranges: HashSet::new(),
+        })
+    }
+
     /// Every snapshot shows the history that it was taken of.
     fn seals(&mut self) -> Result<()> {
         let (start, end) = layout::all(Tag::Snapshot);
@@ -179,6 +178,8 @@ impl Check<'_> {
         let (from, to) = layout::all_of(Tag::History, id);
         let retained =
             self.store.meta.scan(&from, &to, 1, Order::Up)?.first().map_or(0, |(key, _)| layout::number(key));
+        // Before the log, which goes on meanwhile.
+        let mark = self.store.meta.get(&layout::of(Tag::Mark, id))?.map_or(0, |v| layout::number(&v));
         let (mut start, end) = layout::all_of(Tag::Log, id);
         let mut before: Option<(Seq, Hash)> = None;
         loop {
@@ -202,7 +203,6 @@ impl Check<'_> {
             start = next.into();
         }
         let last = before.map_or(Seq(0), |(seq, _)| seq);
-        let mark = self.store.meta.get(&layout::of(Tag::Mark, id))?.map_or(0, |v| layout::number(&v));
         if mark > last.0 {
             self.problem(format!("world {name}: entry {mark} was durable, and the log ends with entry {last}"));
         }
@@ -216,55 +216,38 @@ impl Check<'_> {
                 && is_extent(key)
             {
                 let (ino, _, _) = record::split(key)?;
-                self.extent(id, name, ino, &Extent::decode(value)?);
+                self.extent(id, name, ino, &Extent::decode(value)?)?;
             }
         }
         Ok(())
     }
 
     /// A root, everything in it, and the content that it refers to.
-    fn root(&mut self, owner: WorldId, state: &State) {
-        let Some(top) = state.root.blob() else { return };
+    fn root(&mut self, owner: WorldId, state: &State) -> Result<()> {
+        let Some(top) = state.root.blob() else { return Ok(()) };
         if !self.roots.insert(top) {
-            return;
+            return Ok(());
         }
         self.report.roots += 1;
         let what = format!("root {} (entry {} of world {owner})", state.root.hash(), state.seq);
         if let Err(e) = self.store.tree.check(&state.root) {
             self.problem(format!("{what}: {e}"));
-            return;
+            return Ok(());
         }
         let mut holds = Holds { seen: &mut self.nodes, held: Held::default() };
         if let Err(e) = self.store.tree.walk(&state.root, &mut holds) {
             self.problem(format!("{what}: {e}"));
-            return;
+            return Ok(());
         }
         let Held { nodes, extents } = holds.held;
         for blob in nodes {
-            self.place(owner, &blob, &what);
+            self.place(owner, &blob, &what)?;
         }
         for (key, value) in extents {
             match record::split(&key).and_then(|(ino, _, _)| Ok((ino, Extent::decode(&value)?))) {
-                Ok((ino, extent)) => self.extent(owner, &what, ino, &extent),
+                Ok((ino, extent)) => self.extent(owner, &what, ino, &extent)?,
                 Err(e) => self.problem(format!("{what}: {e}")),
             }
-        }
-    }
-
-    /// A world is alive just when it has a name.
-    fn alive(&mut self) -> Result<()> {
-        let ids = |tag: Tag| -> Result<HashSet<WorldId>> {
-            let (start, end) = layout::all(tag);
-            let found = self.store.meta.scan(&start, &end, usize::MAX, Order::Up)?;
-            let id = |(key, value): (Bytes, Bytes)| layout::number(if tag == Tag::Name { &value } else { &key });
-            Ok(found.into_iter().map(|pair| WorldId(id(pair))).collect())
-        };
-        let (alive, named) = (ids(Tag::Alive)?, ids(Tag::Name)?);
-        for id in alive.difference(&named) {
-            self.problem(format!("world {id} is alive and has no name"));
-        }
-        for id in named.difference(&alive) {
-            self.problem(format!("world {id} has a name and is not alive"));
         }
         Ok(())
     }
@@ -284,13 +267,13 @@ impl Check<'_> {
     }
 
     /// The log ranges that a state leans on are there, follow each other and end where the state says.
-    fn lean(&mut self, owner: WorldId, state: &State) {
+    fn lean(&mut self, owner: WorldId, state: &State) -> Result<()> {
         for (i, range) in state.lean.iter().enumerate() {
             let end = (i + 1 == state.lean.len()).then_some(state.chain);
             if end.is_none() && self.ranges.contains(range) {
                 continue;
             }
-            if range.world != owner && !self.lent.contains(&range.world) {
+            if range.world != owner && !self.has_lent(range.world)? {
                 self.problem(format!("world {owner} leans on world {}, which is not known to have lent", range.world));
             }
             match self.range(range) {
@@ -301,6 +284,7 @@ impl Check<'_> {
                 Err(e) => self.problem(format!("world {owner}: what a state leans on: {e}")),
             }
         }
+        Ok(())
     }
 
     /// Returns the chain hash at the end of a log range.
@@ -326,10 +310,11 @@ impl Check<'_> {
         Ok(chain.unwrap_or_default())
     }
 
-    fn world(&mut self, store: &Arc<Store>, id: WorldId, name: &str) -> Result<()> {
+    fn world(&mut self, id: WorldId, name: &str) -> Result<()> {
+        let store = self.store;
         let bytes = store.meta.get(&layout::of(Tag::State, id))?.ok_or_else(|| Error::corrupt("it has no state"))?;
         let state = State::decode(&bytes)?;
-        self.root(id, &state);
+        self.root(id, &state)?;
         // The first entry after a state goes on from it.
         if let Some((next, _)) = store.page(id, state.seq, Seq(state.seq.0 + 1))?.first()
             && next.previous != state.chain
@@ -371,7 +356,7 @@ impl Check<'_> {
                         self.report.problems.push(format!("world {name}: inode {ino}: two extents hold byte {at}"));
                     }
                     (of.bytes, of.end) = (of.bytes + u64::from(extent.len), at + u64::from(extent.len));
-                    self.extent(id, name, ino, &extent);
+                    self.extent(id, name, ino, &extent)?;
                 }
                 Kind::Orphan => {
                     orphans.insert(Ino(crate::view::number(suffix)));
@@ -427,26 +412,19 @@ impl Check<'_> {
     }
 
     /// Whoever refers to a blob has it in a claimed segment, of its own or of a world that has lent.
-    fn place(&mut self, world: WorldId, blob: &BlobRef, what: &str) {
-        match self.claims.get(&blob.addr.segment) {
-            Some(claim) if blob.addr.offset.saturating_add(blob.addr.len) > claim.used => {
-                self.problem(format!("{what}: its bytes lie outside what is claimed of segment {}", claim.segment));
-            }
-            Some(claim) if claim.owner.world != world && !self.lent.contains(&claim.owner.world) => {
-                let owner = claim.owner.world;
-                self.problem(format!("{what}: its bytes are world {owner}'s, which is not known to have lent any"));
-            }
-            Some(_) => {}
-            None => self.problem(format!("{what}: its bytes lie outside every claimed segment")),
+    fn place(&mut self, world: WorldId, blob: &BlobRef, what: &str) -> Result<()> {
+        if let Some(flaw) = self.misplaced(world, blob)? {
+            self.problem(format!("{what}: its bytes {flaw}"));
         }
+        Ok(())
     }
 
-    fn extent(&mut self, id: WorldId, world: &str, ino: Ino, extent: &Extent) {
-        let Some(blob) = extent.piece.blob() else { return };
+    fn extent(&mut self, id: WorldId, world: &str, ino: Ino, extent: &Extent) -> Result<()> {
+        let Some(blob) = extent.piece.blob() else { return Ok(()) };
         let what = format!("world {world}: inode {ino}");
-        self.place(id, &blob, &what);
+        self.place(id, &blob, &what)?;
         if !self.read.insert(blob) {
-            return;
+            return Ok(());
         }
         match self.store.segments.read(&blob) {
             Ok(bytes) => {
@@ -455,5 +433,6 @@ impl Check<'_> {
             }
             Err(e) => self.problem(format!("{what}: {e}")),
         }
+        Ok(())
     }
 }

@@ -11,6 +11,7 @@ mod durable;
 mod faults;
 mod faults_list;
 mod faults_plant;
+mod fsck_live;
 mod merges;
 mod newer;
 mod objects;
