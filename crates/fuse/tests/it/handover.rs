@@ -65,8 +65,13 @@ fn programs_wait_while_a_mount_stands_still_and_then_go_on() {
     n.mount.unmount(false).unwrap();
 }
 
-/// Opens the store of `bed` once more, as the next server does, and goes on with the mount.
-fn hand_over(bed: &Bed, segments: Arc<dyn mw_segments::Segments>, m: Mounted) -> (Arc<Store>, Mount, PathBuf) {
+/// Opens the store of `bed` once more, as the next server does, and goes on with the mount, which was made as `how` says.
+pub fn hand_over(
+    bed: &Bed,
+    segments: Arc<dyn mw_segments::Segments>,
+    m: Mounted,
+    how: &MountOptions,
+) -> (Arc<Store>, Mount, PathBuf) {
     halt(&m.mount);
     bed.store.flush().unwrap();
     let (device, state) = m.mount.hand_over().unwrap().unwrap();
@@ -78,7 +83,7 @@ fn hand_over(bed: &Bed, segments: Arc<dyn mw_segments::Segments>, m: Mounted) ->
     let store = Store::open(bed.store.meta().clone(), segments, Env::real(), options).unwrap();
     let root = store.principal(&store.root_key().unwrap().id).unwrap();
     let session = store.session(&root, "base").unwrap();
-    let mount = adopt(session, &at, device, state, &MountOptions::default()).unwrap().begin().unwrap();
+    let mount = adopt(session, &at, device, state, how).unwrap().begin().unwrap();
     store.settle_orphans();
     (store, mount, at)
 }
@@ -125,7 +130,7 @@ os.close(u); os.chdir(top)
     program.wait();
     // A directory is listed as it was opened, whatever comes to it.
     fs::write(m.path("many/later"), "").unwrap();
-    let (store, mount, at) = hand_over(&bed, segments, m);
+    let (store, mount, at) = hand_over(&bed, segments, m, &MountOptions::default());
     program.finish();
     assert_eq!(fs::read(at.join("big")).unwrap(), big);
     assert!(at.join("many/later").exists());
@@ -163,7 +168,7 @@ turn()
     while m.mount.waiting_for_locks() < 2 {
         std::thread::yield_now();
     }
-    let (_store, mount, at) = hand_over(&bed, segments, m);
+    let (_store, mount, at) = hand_over(&bed, segments, m, &MountOptions::default());
     while mount.waiting_for_locks() < 2 {
         std::thread::yield_now();
     }

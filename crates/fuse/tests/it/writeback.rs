@@ -1,10 +1,10 @@
 //! Mounts with write-back (design/0022): what the kernel keeps to itself, when it gives that up, and what other doors do meanwhile.
 
 use crate::bed::{Bed, Mounted, Turns, bed, bed_over, noise, python};
-use mw_env::Env;
-use mw_fuse::{MountOptions, adopt, mount as mount_at, switch};
+use crate::handover::hand_over;
+use mw_fuse::{MountOptions, mount as mount_at, switch};
 use mw_model::{ErrorKind, Ino};
-use mw_world::{At, Options, PromoteOptions, Quota, Session, Store, WriteAt, diff};
+use mw_world::{At, Options, PromoteOptions, Quota, Session, WriteAt, diff};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -12,7 +12,6 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 fn writeback() -> MountOptions {
     MountOptions { writeback: true, ..MountOptions::default() }
@@ -449,29 +448,16 @@ fn the_next_server_goes_on() {
     let (held, mut file) = (File::open(m.path("changed")).unwrap(), File::create(m.path("f")).unwrap());
     append(&bed.session("base"), ino(&m.path("changed")), b" and new");
     file.write_all(b"before ").unwrap();
-    let limit = Duration::from_secs(20);
-    m.mount.quiet(limit).unwrap();
-    m.mount.halt(limit).unwrap();
-    bed.store.flush().unwrap();
-    let (device, state) = m.mount.hand_over().unwrap().unwrap();
-    let Mounted { mount, at } = m;
-    // Becoming another program drops nothing.
-    std::mem::forget(mount);
-    let owner = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-    let options = Options { background: false, owner, keep_orphans: true, ..Options::default() };
-    let store = Store::open(bed.store.meta().clone(), segments, Env::real(), options).unwrap();
-    let root = store.principal(&store.root_key().unwrap().id).unwrap();
-    let session = || store.session(&root, "base").unwrap();
-    let next = adopt(session(), &at, device, state, &writeback()).unwrap().begin().unwrap();
-    store.settle_orphans();
+    let (store, next, at) = hand_over(&bed, segments, m, &writeback());
+    let session = |world: &str| store.session(&bed.root, world).unwrap();
     let mut byte = [0];
     refused(held.read_at(&mut byte, 0));
     assert_eq!(fs::read(at.join("changed")).unwrap(), b"old and new");
     file.write_all(b"after").unwrap();
-    store.fork(&root, "base", "fork", &mw_world::ForkOptions::default()).unwrap();
-    let fork = store.session(&root, "fork").unwrap();
+    store.fork(&bed.root, "base", "fork", &mw_world::ForkOptions::default()).unwrap();
+    let fork = session("fork");
     assert_eq!(fork.read(ino(&at.join("f")), 0, 100).unwrap(), &b"before after"[..]);
-    append(&session(), ino(&at.join("changed")), b"er");
+    append(&session("base"), ino(&at.join("changed")), b"er");
     assert_eq!(fs::read(at.join("changed")).unwrap(), b"old and newer");
     drop((held, file));
     next.unmount(false).unwrap();
