@@ -58,13 +58,19 @@ struct Held {
 /// Walks a root past what was walked before.
 struct Holds<'a> {
     seen: &'a mut HashSet<BlobRef>,
+    /// What was not seen before.
+    met: Vec<BlobRef>,
     held: Held,
 }
 
 impl Visit for Holds<'_> {
     fn node(&mut self, blob: &BlobRef) -> bool {
         self.held.nodes.push(*blob);
-        self.seen.insert(*blob)
+        let new = self.seen.insert(*blob);
+        if new {
+            self.met.push(*blob);
+        }
+        new
     }
 
     fn entry(&mut self, key: &[u8], value: &Value) {
@@ -234,8 +240,12 @@ impl<'a> Check<'a> {
             self.problem(format!("{what}: {e}"));
             return Ok(());
         }
-        let mut holds = Holds { seen: &mut self.nodes, held: Held::default() };
+        let mut holds = Holds { seen: &mut self.nodes, met: Vec::new(), held: Held::default() };
         if let Err(e) = self.store.tree.walk(&state.root, &mut holds) {
+            // What is beneath the nodes that it met was not looked at: another root, which lives on, may hold them too.
+            for node in holds.met {
+                self.nodes.remove(&node);
+            }
             self.problem(format!("{what}: {e}"));
             return Ok(());
         }
