@@ -37,6 +37,12 @@ impl Error {
     }
 }
 
+impl From<mw_world::Error> for Error {
+    fn from(error: mw_world::Error) -> Self {
+        Self::new(error.kind(), error.to_string())
+    }
+}
+
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)?;

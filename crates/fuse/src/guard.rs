@@ -51,11 +51,7 @@ impl Guard {
     /// Ends the process, as nothing is watched over. The next mount starts another one.
     pub fn dismiss(&self) {
         let child = self.0.state.lock().child.take();
-        if let Some(mut child) = child {
-            // At the end of its input it ends.
-            drop(child.stdin.take());
-            let _ = child.wait();
-        }
+        end(child);
     }
 
     /// Watches over a mount, until what is returned is dropped.
@@ -113,10 +109,15 @@ impl Drop for Watched {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(mut child) = self.state.get_mut().child.take() {
-            drop(child.stdin.take());
-            let _ = child.wait();
-        }
+        end(self.state.get_mut().child.take());
+    }
+}
+
+/// Ends the process that watches, when there is one: at the end of its input it ends.
+fn end(child: Option<Child>) {
+    if let Some(mut child) = child {
+        drop(child.stdin.take());
+        let _ = child.wait();
     }
 }
 

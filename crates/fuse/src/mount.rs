@@ -224,7 +224,7 @@ impl Ready {
     /// Hears of changes from now on.
     fn subscribe(&self) -> Result<Subscription> {
         let ear = Arc::new(Ear(Arc::downgrade(&self.door)));
-        self.door.session.subscribe(self.origin, ear).map_err(|e| Error::new(e.kind(), e.to_string()))
+        Ok(self.door.session.subscribe(self.origin, ear)?)
     }
 
     /// Refuses what cannot be mounted so, before anything is mounted.
@@ -233,8 +233,7 @@ impl Ready {
             let message = "nothing can be written through this mount (a version, a reader's key, or asked for so), so there is nothing for the kernel to collect; leave out --writeback";
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        let room = self.door.session.need_room_for_mount(options.writeback);
-        room.map_err(|e| Error::new(e.kind(), e.to_string()))
+        Ok(self.door.session.need_room_for_mount(options.writeback)?)
     }
 
     fn served(self, serving: Serving, how: How) -> Mount {
@@ -312,7 +311,7 @@ impl Mount {
     /// # Errors
     /// [`ErrorKind::Busy`]: it takes too long.
     pub fn write_back(&self) -> Result<()> {
-        self.door.write_back().map_err(|e| Error::new(e.kind(), e.to_string()))
+        Ok(self.door.write_back()?)
     }
 
     /// Returns whether the kernel collects what programs write.

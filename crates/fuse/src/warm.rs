@@ -30,7 +30,7 @@ struct Warm {
     env: Env,
     /// Until when processors are kept awake.
     until: AtomicU64,
-    /// The thread that sent it.
+    /// The thread whose request came last.
     task: AtomicU32,
     asleep: AtomicUsize,
     lock: Mutex<()>,
@@ -50,11 +50,11 @@ pub(crate) fn requested(task: u32) {
     }
 }
 
-/// Notes that a program begins to wait for the disk. What is awake stays so until it has its answer; nothing is woken for it.
+/// Notes that a program begins to wait for the disk. What is awake stays so for [`SYNC`], or until a moment after the next request;
+/// nothing is woken for it.
 pub(crate) fn syncs() {
     if let Some(warm) = *WARM {
         let now = warm.env.monotonic();
-        // Another request meanwhile makes it less, for the two of them: it is only time that is lost.
         if warm.until.load(Ordering::Relaxed) > now {
             warm.until.store(now + SYNC, Ordering::Relaxed);
         }

@@ -40,21 +40,6 @@ usage: bench_fs [OPTION VALUE]...
   --forks N      measures forks of a mount straight after N files were written
 ";
 
-const OPTIONS: [&str; 12] = [
-    "--files",
-    "--rounds",
-    "--calls",
-    "--large",
-    "--wide",
-    "--beds",
-    "--cases",
-    "--disk",
-    "--seed",
-    "--threads",
-    "--engine",
-    "--forks",
-];
-
 /// What was measured of one case on one bed.
 #[derive(Default)]
 struct Figures {
@@ -73,7 +58,8 @@ fn main() -> io::Result<()> {
         println!("{}", cases::act(name, number(calls)?, number(large)?)?);
         return Ok(());
     }
-    let known = args.chunks(2).all(|pair| pair.len() == 2 && OPTIONS.contains(&pair[0].as_str()));
+    let is_option = |arg: &str| USAGE.lines().any(|line| line.trim_start().split(' ').next() == Some(arg));
+    let known = args.chunks(2).all(|pair| pair.len() == 2 && pair[0].starts_with("--") && is_option(&pair[0]));
     if !known {
         print!("{USAGE}");
         let asked = args.iter().any(|arg| arg == "--help" || arg == "-h");

@@ -67,10 +67,9 @@ impl Door {
             return;
         }
         self.filling.wait(ino);
-        if flags.intersection(OFlags::RWMODE) == OFlags::WRONLY || !self.known.take_bare(ino) {
-            return;
-        }
-        if flags.intersection(OFlags::RWMODE) != OFlags::RDONLY || flags.contains(OFlags::DIRECT) {
+        let mode = flags.intersection(OFlags::RWMODE);
+        let first_to_read = mode != OFlags::WRONLY && self.known.take_bare(ino);
+        if !first_to_read || mode != OFlags::RDONLY || flags.contains(OFlags::DIRECT) {
             return;
         }
         let (Some(kernel), Some(_alone)) = (self.kernel(), self.filling.alone(ino)) else { return };
@@ -178,8 +177,8 @@ impl Door {
 
     /// Reserves, punches or zeroes, by the mode of fallocate(2).
     pub(crate) fn allocate(&self, node: INodeNo, offset: u64, len: u64, mode: i32, uid: u32) -> Result<()> {
-        let ino = self.opened_now(node)?;
         use rustix::fs::FallocateFlags as Flags;
+        let ino = self.opened_now(node)?;
         let flags = Flags::from_bits_retain(mode as u32);
         let how = if flags.is_empty() {
             Allocate::Grow
