@@ -67,6 +67,8 @@ pub struct Setup {
     pub host_suffix: Option<String>,
     /// The address under which clients reach the server.
     pub public_url: Option<String>,
+    /// The memory that the server may use, in bytes.
+    pub memory: usize,
     /// Leave after this long without clients, mounts and runs.
     pub idle: Option<Duration>,
     /// Started by a command, without a terminal.

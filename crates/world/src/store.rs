@@ -32,7 +32,7 @@ pub struct Options {
     pub retention: Duration,
     /// How long an upload that nobody ends is kept.
     pub uploads: Duration,
-    /// The budget of the caches, in bytes.
+    /// The memory that the store may use, in bytes; its caches take half of it.
     pub memory: usize,
     /// A world is folded when its overlay weighs this much, in bytes.
     pub fold_bytes: usize,
@@ -176,7 +176,7 @@ impl Store {
     pub fn open(meta: Arc<dyn Meta>, segments: Arc<dyn Segments>, env: Env, options: Options) -> Result<Arc<Self>> {
         let settings = Self::settings(&*meta, &env, options.sealing.as_ref())?;
         segments.adopt(&Self::claims(&*meta)?)?;
-        let cache = Cache::new(options.memory / 4);
+        let cache = Cache::new(options.memory / 8 * 3);
         let folds = Arc::new(Folds::default());
         let store = Arc::new(Self {
             tree: Tree::new(segments.clone(), cache.clone()),

@@ -3,10 +3,14 @@
 use super::Context;
 use crate::failure::{DONE, Failure, Result};
 use crate::serve::{self, Setup, Source};
+use crate::units;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// The least memory that a server is given, in bytes: below it, little but the program itself would fit.
+const LEAST_MEMORY: u64 = 64 << 20;
 
 /// Serve the store
 #[derive(Debug, Args)]
@@ -29,6 +33,9 @@ pub struct Serve {
     /// The URL under which clients reach the server, where it is not the address
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
+    /// How much memory the server may use, mostly for its caches (512M, 4G)
+    #[arg(long, value_name = "SIZE", default_value = "1G", env = "MW_MEMORY")]
+    memory: String,
     /// Leave after this long without clients, mounts and runs
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u64>,
@@ -51,6 +58,14 @@ impl Serve {
         }) {
             return Err(Failure::usage("--host-suffix is no host name; write s3.example"));
         }
+        let memory = units::parse_size(&self.memory)?;
+        if memory < LEAST_MEMORY {
+            let least = units::size(LEAST_MEMORY);
+            return Err(Failure::usage(format!(
+                "--memory {} is too little for a server; give at least {least}",
+                self.memory
+            )));
+        }
         let setup = Setup {
             dir: context.dir()?,
             listen: self.listen,
@@ -60,6 +75,8 @@ impl Serve {
                 (Some(cert), Some(key)) => Some(Source::Files { cert, key }),
                 _ => self.tls.then_some(Source::Local),
             },
+            // More than can be addressed is as good as no limit.
+            memory: usize::try_from(memory).unwrap_or(usize::MAX),
             idle: self.idle_exit.map(Duration::from_secs),
             background: self.background,
             heir: self.handover,

@@ -60,7 +60,7 @@ pub fn wire(setup: &Setup, place: Place, env: &Env, heir: Option<Inheritance>) -
     let meta = mw_meta::Embedded::open(disk("meta")?, env.clone()).map_err(|e| cannot_open("meta", &e))?;
     let segments = mw_segments::Local::open(disk("segments")?, env.clone()).map_err(|e| cannot_open("segments", &e))?;
     // Only the mounts know which files without a name are open.
-    let options = Options { keep_orphans: heir.is_some(), ..options(sealing) };
+    let options = Options { keep_orphans: heir.is_some(), ..options(sealing, setup.memory) };
     let arriving = options.memory / 32;
     let store = Store::open(meta, segments, env.clone(), options)?;
     dir::write_key(&setup.dir, &store.root_key()?, env)?;
@@ -103,9 +103,9 @@ pub fn wire(setup: &Setup, place: Place, env: &Env, heir: Option<Inheritance>) -
 }
 
 /// What no mount and no client owns belongs to whoever runs the server.
-fn options(sealing: SealingKey) -> Options {
+fn options(sealing: SealingKey, memory: usize) -> Options {
     let owner = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    Options { owner, sealing: Some(sealing), ..Options::default() }
+    Options { owner, memory, sealing: Some(sealing), ..Options::default() }
 }
 
 fn cannot_open(what: &str, error: &dyn std::error::Error) -> Failure {

@@ -108,6 +108,24 @@ fn a_server_without_anything_to_do_leaves() {
 }
 
 #[test]
+fn too_little_memory_for_a_server_is_refused() {
+    let dir = temp();
+    for (memory, why) in [("63M", "is too little"), ("lots", "is no size"), ("99999999999G", "is no size")] {
+        let done = Done::of(command(dir.path()).args(["serve", "--listen", "127.0.0.1:0", "--memory", memory]));
+        assert_eq!(done.code, 2, "{memory}: {}", done.err);
+        assert!(done.err.contains(why), "{memory}: {}", done.err);
+    }
+    let done = Done::of(command(dir.path()).env("MW_MEMORY", "1M").args(["serve", "--listen", "127.0.0.1:0"]));
+    assert_eq!(done.code, 2, "{}", done.err);
+    let mut child = command(dir.path())
+        .args(["serve", "--listen", "127.0.0.1:0", "--idle-exit", "1", "--memory", "64M"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
 fn an_endpoint_where_nobody_answers_is_told_apart() {
     let dir = temp();
     let gone = {
