@@ -5,6 +5,7 @@
 //! for this thread. What it cannot take is left to the sync, and errors are the sync's to find: `sync_file_range` without a flag to
 //! wait reports none and takes none away from it.
 
+use crate::affinity::run_anywhere;
 use std::fs::File;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
@@ -36,7 +37,11 @@ impl Early {
 /// Starts the thread; none when the system has no more threads to give.
 fn start() -> Option<SyncSender<Range>> {
     let (sender, receiver) = sync_channel::<Range>(WAITING);
-    let run = move || receiver.into_iter().for_each(|range| write_back(&range));
+    let run = move || {
+        // It outlives what it was started for.
+        run_anywhere();
+        receiver.into_iter().for_each(|range| write_back(&range));
+    };
     std::thread::Builder::new().name("early".to_owned()).spawn(run).ok().map(|_| sender)
 }
 

@@ -4,6 +4,7 @@
 //! processor knows nothing of the last. So none of them may wait for a sync. A thread here is made when all others are busy, and
 //! ends when nothing came for a while; at the most there are [`MOST`], and what comes then waits for one of them.
 
+use crate::place::Place;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ pub(crate) struct Aside {
 
 #[derive(Default)]
 struct State {
-    jobs: VecDeque<Job>,
+    /// Each with the place of the program that waits for it.
+    jobs: VecDeque<(Place, Job)>,
     threads: usize,
     idle: usize,
 }
@@ -34,7 +36,7 @@ impl Aside {
     /// Runs `job` on another thread; on this one when there can be no other.
     pub(crate) fn run(self: &Arc<Self>, job: impl FnOnce() + Send + 'static) {
         let mut state = self.state.lock();
-        state.jobs.push_back(Box::new(job));
+        state.jobs.push_back((Place::here(), Box::new(job)));
         if state.idle >= state.jobs.len() || state.threads >= MOST {
             drop(state);
             self.wake.notify_one();
@@ -48,7 +50,7 @@ impl Aside {
             self.state.lock().threads -= 1;
             // Whose job it is does not matter: there is a thread at work for every other.
             let job = self.state.lock().jobs.pop_front();
-            if let Some(job) = job {
+            if let Some((_, job)) = job {
                 job();
             }
         }
@@ -57,8 +59,9 @@ impl Aside {
     fn work(&self) {
         let mut state = self.state.lock();
         loop {
-            if let Some(job) = state.jobs.pop_front() {
+            if let Some((place, job)) = state.jobs.pop_front() {
                 drop(state);
+                place.go();
                 job();
                 state = self.state.lock();
                 continue;

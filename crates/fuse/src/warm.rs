@@ -5,9 +5,9 @@
 //! take only what nobody else wants keep the processors busy (design/0019). They stop a moment after the last request.
 //! Where processor time is rationed they never begin: what they use would be taken from somebody.
 
-use mw_env::{Env, run_when_idle};
+use crate::place::processor_of;
+use mw_env::{Env, run_anywhere, run_on, run_when_idle};
 use parking_lot::{Condvar, Mutex};
-use rustix::thread::{CpuSet, sched_setaffinity};
 use std::path::Path;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -80,6 +80,7 @@ impl Warm {
         let follows = processors > THREADS;
         for _ in 0..THREADS {
             let run = move || {
+                run_anywhere();
                 if run_when_idle() {
                     warm.run(follows);
                 }
@@ -100,27 +101,12 @@ impl Warm {
                 self.asleep.fetch_sub(1, Ordering::Relaxed);
             } else if follows && now.saturating_sub(looked) > FOLLOW {
                 looked = now;
-                follow(self.task.load(Ordering::Relaxed));
+                // It stays where it is when that has ended, or is somewhere where this process may not be.
+                let _ = processor_of(self.task.load(Ordering::Relaxed)).is_some_and(run_on);
             }
             (0..PAUSES).for_each(|_| std::hint::spin_loop());
         }
     }
-}
-
-/// Moves the calling thread to the processor of another one. It stays where it is when that has ended.
-fn follow(task: u32) {
-    if let Some(processor) = processor_of(task) {
-        let mut only = CpuSet::new();
-        only.set(processor);
-        // Not allowed there: then here.
-        let _ = sched_setaffinity(None, &only);
-    }
-}
-
-/// Returns on which processor a thread ran last (proc_pid_stat(5), the 39th field, of which the fields after the name are the third and on).
-fn processor_of(task: u32) -> Option<usize> {
-    let stat = std::fs::read_to_string(format!("/proc/{task}/stat")).ok()?;
-    stat.rsplit(')').next()?.split_whitespace().nth(36)?.parse().ok().filter(|n| *n < CpuSet::MAX_CPU)
 }
 
 /// Returns whether a cgroup of this process or one above it has a quota of processor time (cgroup v2, `cpu.max`; v1, `cpu.cfs_quota_us`).

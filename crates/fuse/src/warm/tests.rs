@@ -23,23 +23,3 @@ fn a_quota_of_any_cgroup_above_counts() {
     quota("cpu,cpuacct/a", "cpu.cfs_quota_us", "50000\n");
     assert!(is_rationed(&groups, &mine));
 }
-
-#[test]
-fn a_thread_goes_where_another_is() {
-    let me = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
-    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
-    let mut only = CpuSet::new();
-    let last = (0..CpuSet::MAX_CPU).rev().find(|n| allowed.is_set(*n)).unwrap();
-    only.set(last);
-    sched_setaffinity(None, &only).unwrap();
-    std::thread::yield_now();
-    assert_eq!(processor_of(me), Some(last));
-    let there = std::thread::spawn(move || {
-        sched_setaffinity(None, &allowed).unwrap();
-        follow(me);
-        rustix::thread::sched_getaffinity(None).unwrap()
-    });
-    let there = there.join().unwrap();
-    assert_eq!((there.count(), there.is_set(last)), (1, true));
-    assert_eq!(processor_of(0), None);
-}
