@@ -74,9 +74,10 @@ pub fn world(at: &Path) -> io::Result<(Arc<Store>, Session)> {
 }
 
 fn manyworlds(name: &str, at: &Path, threads: usize, writeback: bool) -> io::Result<Bed> {
-    let (store, session) = world(at)?;
     let dir = at.join("mount");
+    // First, as the store closes to other users what it makes.
     std::fs::create_dir_all(&dir)?;
+    let (store, session) = world(at)?;
     let mount = mw_fuse::mount(session, &dir, &MountOptions { threads, writeback, ..MountOptions::default() })
         .map_err(io::Error::other)?;
     Ok(Bed { name: name.to_owned(), dir, ours: true, _guard: Box::new((mount, store)) })
@@ -112,7 +113,7 @@ fn tmpfs(disk: &Path) -> io::Result<Bed> {
     if kind_of(disk) == "tmpfs" {
         return Err(io::Error::other("the disk is one already"));
     }
-    let dir = tempfile::tempdir_in(shm)?;
+    let dir = crate::work_dir(shm.as_ref())?;
     Ok(Bed { name: "tmpfs".to_owned(), dir: dir.path().to_owned(), ours: false, _guard: Box::new(dir) })
 }
 

@@ -17,7 +17,8 @@ use beds::Bed;
 use cases::{CASES, Scale, Unit};
 use std::collections::HashMap;
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static REQUESTS: AtomicU64 = AtomicU64::new(0);
@@ -49,6 +50,11 @@ struct Figures {
     requests: u64,
 }
 
+/// Makes a directory to work in that other users get through: PostgreSQL runs as one of its own.
+pub fn work_dir(under: &Path) -> io::Result<tempfile::TempDir> {
+    tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o711)).tempdir_in(under)
+}
+
 fn main() -> io::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     if let [what, name, calls, large] = &args[..]
@@ -71,7 +77,7 @@ fn main() -> io::Result<()> {
         |list: &Option<String>, name: &str| list.as_ref().is_none_or(|list| list.split(',').any(|n| n == name));
 
     let under = option("--disk").map_or_else(std::env::temp_dir, PathBuf::from);
-    let disk = tempfile::tempdir_in(under)?;
+    let disk = work_dir(&under)?;
     if let Some(files) = option("--engine").and_then(|n| n.parse().ok()) {
         return engine::measure(disk.path(), files);
     }
