@@ -115,7 +115,7 @@ impl Door {
         let env = session.store().env().clone();
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
-            aside: Arc::default(),
+            aside: Arc::new(Aside::new(env.clone())),
             world: session.name().as_str().to_owned(),
             dir,
             known: Known::default(),
@@ -199,12 +199,12 @@ impl Door {
         }
     }
 
-    /// Makes everything done so far durable and then answers with `answer`, on a thread that may wait for the disk.
+    /// Makes everything done so far durable and then answers with `answer`.
     pub(crate) fn sync_then<R: Refuse>(&self, reply: R, answer: impl FnOnce(&Self, R) + Send + 'static) {
         match self.me.upgrade() {
             Some(door) if !self.session.is_synced() => {
                 warm::syncs();
-                self.aside.run(move || door.ask(reply, Self::sync, |door, reply, ()| answer(door, reply)));
+                self.aside.wait(move || door.ask(reply, Self::sync, |door, reply, ()| answer(door, reply)));
             }
             // Nothing to wait for. (Nobody has a door but through an `Arc`.)
             _ => self.ask(reply, Self::sync, |door, reply, ()| answer(door, reply)),

@@ -113,7 +113,7 @@ fn tmpfs(disk: &Path) -> io::Result<Bed> {
     if kind_of(disk) == "tmpfs" {
         return Err(io::Error::other("the disk is one already"));
     }
-    let dir = crate::work_dir(shm.as_ref())?;
+    let dir = crate::work_dir(shm)?;
     Ok(Bed { name: "tmpfs".to_owned(), dir: dir.path().to_owned(), ours: false, _guard: Box::new(dir) })
 }
 
