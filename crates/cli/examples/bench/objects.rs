@@ -2,6 +2,7 @@
 
 use crate::client::Server;
 use crate::table::{row, title};
+use mw_env::Env;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -22,9 +23,15 @@ fn sync_rate(dir: &Path) -> f64 {
     f64::from(n) / start.elapsed().as_secs_f64()
 }
 
+/// Returns bytes that do not compress.
+fn noise(len: usize) -> Vec<u8> {
+    let env = Env::seeded(7);
+    (0..len / 8).flat_map(|_| env.random().to_le_bytes()).collect()
+}
+
 fn bandwidth(dir: &Path) -> (f64, f64) {
     let path = dir.join("band");
-    let block: Vec<u8> = (0..1 << 20).map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 7) as u8).collect();
+    let block = noise(1 << 20);
     let start = Instant::now();
     let mut file = File::create(&path).unwrap();
     for _ in 0..512 {
@@ -70,7 +77,7 @@ pub fn run(server: &Server, dir: &Path) {
     title("S3 put and get, beside the disk (put is durable: its sync is counted in)");
     server.client().create("objects");
     let small = vec![7u8; 4096];
-    let large: Vec<u8> = (0..64u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
+    let large = noise(64 << 20);
     let time = Duration::from_secs(4);
     for clients in [1, 32] {
         let limit = sync_rate(dir);

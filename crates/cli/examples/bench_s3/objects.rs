@@ -4,6 +4,7 @@ use super::client::Client;
 use super::peer::{Peer, ok};
 use super::table::{Aim, Ratio, Table};
 use super::{Settings, TRIES, disk, median, one_byte, timed};
+use mw_env::Env;
 use std::time::Instant;
 
 /// What an object of 4 KiB, and a large one, should reach of the durable peer, and a large one of the disk.
@@ -18,9 +19,8 @@ const BUDGET: f64 = 1024.0;
 pub fn run(peers: &[Peer], settings: &Settings) {
     let table = Table::new(peers);
     small(&table, peers, settings);
-    // Bytes that do not compress.
     let most = settings.large.max(settings.upload).max(64);
-    let body: Vec<u8> = (0..(most as u64) << 20).map(|i| (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 29) as u8).collect();
+    let body = noise(most << 20);
     let mut sizes = vec![64.min(settings.large), settings.large];
     sizes.dedup();
     for mib in sizes {
@@ -28,6 +28,12 @@ pub fn run(peers: &[Peer], settings: &Settings) {
     }
     copy(&table, peers, settings);
     uploads(&table, peers, &body[..settings.upload << 20]);
+}
+
+/// Returns bytes that do not compress.
+fn noise(len: usize) -> Vec<u8> {
+    let env = Env::seeded(7);
+    (0..len / 8).flat_map(|_| env.random().to_le_bytes()).collect()
 }
 
 /// How many objects each client has at least, to read again.
