@@ -9,6 +9,7 @@
 
 use crate::device;
 use crate::error::{Error, Result};
+use crate::proc;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeSet;
@@ -174,9 +175,7 @@ fn heed(text: &mut Vec<u8>, devices: &mut BTreeSet<u32>) {
 
 /// Returns whether a process is gone, or is dead and cannot go: its first thread has ended.
 pub fn is_gone(process: u32) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { return true };
-    // The state stands behind the name, which may contain anything but ends with the last parenthesis (proc_pid_stat(5)).
-    matches!(stat.rsplit(") ").next().and_then(|rest| rest.chars().next()), Some('Z' | 'X'))
+    proc::stat(process, proc::STATE).is_none_or(|state| matches!(&*state, "Z" | "X"))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! hands back the same way; waking another one costs more than most requests do (design/0024). Where several programs ask in turn, the
 //! threads run wherever the system puts them.
 
+use crate::proc::processor_of;
 use mw_env::{Env, run_anywhere, run_on};
 use std::cell::Cell;
 
@@ -79,12 +80,6 @@ impl Place {
             }
         }
     }
-}
-
-/// Returns on which processor a thread ran last (proc_pid_stat(5), the 39th field, of which the fields after the name are the third and on).
-pub(crate) fn processor_of(task: u32) -> Option<usize> {
-    let stat = std::fs::read_to_string(format!("/proc/{task}/stat")).ok()?;
-    stat.rsplit(')').next()?.split_whitespace().nth(36)?.parse().ok()
 }
 
 #[cfg(test)]

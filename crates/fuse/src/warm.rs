@@ -5,7 +5,7 @@
 //! take only what nobody else wants keep the processors busy (design/0019). They stop a moment after the last request.
 //! Where processor time is rationed they never begin: what they use would be taken from somebody.
 
-use crate::place::processor_of;
+use crate::proc::processor_of;
 use mw_env::{Env, run_anywhere, run_on, run_when_idle};
 use parking_lot::{Condvar, Mutex};
 use std::path::Path;

@@ -49,8 +49,8 @@ fn a_million_names_in_one_directory() {
     for i in (0..NAMES).step_by(997) {
         assert_eq!(fs::metadata(m.path(&format!("moved/{i}"))).unwrap().len(), 0);
     }
-    bed.fork("base", "f");
-    let fork = bed.mount("f", "f");
+    bed.fork("base", "fork");
+    let fork = bed.mount("fork", "f");
     assert!(fork.path(&format!("moved/{}", NAMES - 1)).exists());
     fs::remove_dir_all(m.path("moved")).unwrap();
     assert!(m.names("").is_empty());
