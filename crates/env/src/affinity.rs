@@ -1,9 +1,11 @@
 //! On which processors a thread runs.
 
+#[cfg(target_os = "linux")]
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 /// Lets the calling thread run on `processor` alone. Returns whether it may: nothing has changed when the process was not given that processor.
 #[cfg(target_os = "linux")]
 pub fn run_on(processor: usize) -> bool {
-    use rustix::thread::{CpuSet, sched_setaffinity};
     if processor >= CpuSet::MAX_CPU || !given().is_some_and(|given| given.is_set(processor)) {
         return false;
     }
@@ -17,20 +19,32 @@ pub fn run_on(processor: usize) -> bool {
 pub fn run_anywhere() {
     if let Some(given) = given() {
         // It fails only where the process has lost them all: then the system has moved the thread already.
-        let _ = rustix::thread::sched_setaffinity(None, &given);
+        let _ = sched_setaffinity(None, &given);
     }
+}
+
+/// Returns how many processors the process may use, wherever the calling thread was told to stay.
+#[cfg(target_os = "linux")]
+pub fn processors() -> usize {
+    given().map_or(1, |given| given.count() as usize)
 }
 
 /// Returns the processors of the process: those of its first thread, which is never told to stay anywhere.
 #[cfg(target_os = "linux")]
-fn given() -> Option<rustix::thread::CpuSet> {
-    rustix::thread::sched_getaffinity(Some(rustix::process::getpid())).ok()
+fn given() -> Option<CpuSet> {
+    sched_getaffinity(Some(rustix::process::getpid())).ok()
 }
 
 /// Lets the calling thread run on `processor` alone; not known here.
 #[cfg(not(target_os = "linux"))]
 pub fn run_on(_processor: usize) -> bool {
     false
+}
+
+/// Returns how many processors the process may use.
+#[cfg(not(target_os = "linux"))]
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Lets the calling thread run wherever the process may: as it does here.
@@ -40,7 +54,6 @@ pub fn run_anywhere() {}
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-    use rustix::thread::{CpuSet, sched_getaffinity};
 
     #[test]
     fn a_thread_stays_where_it_is_told_to_and_may_leave() {
@@ -49,6 +62,7 @@ mod tests {
         let (told, inherited, left) = std::thread::spawn(move || {
             assert!(run_on(last));
             let told = sched_getaffinity(None).unwrap();
+            assert_eq!(processors(), all.count() as usize);
             let there = std::thread::spawn(move || {
                 let inherited = sched_getaffinity(None).unwrap();
                 run_anywhere();

@@ -10,7 +10,7 @@ mod early;
 mod idle;
 mod local;
 
-pub use affinity::{run_anywhere, run_on};
+pub use affinity::{processors, run_anywhere, run_on};
 pub use clock::Env;
 pub use disk::{Disk, File};
 pub use idle::run_when_idle;

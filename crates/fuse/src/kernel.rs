@@ -8,6 +8,7 @@ use crate::gate::Passage;
 use crate::lookout;
 use crate::opening::{goes_around_pages, listing_flags, opened};
 use crate::pieces::{MAX_WRITE, Piece};
+use crate::place;
 use bytes::Bytes;
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, Generation, INodeNo, InitFlags, IoctlFlags,
@@ -156,7 +157,9 @@ impl Filesystem for Requests {
     }
 
     fn waits(&self, device: BorrowedFd<'_>, last: u32) {
-        lookout::look(device, last, self.0.session.store().env());
+        let env = self.0.session.store().env();
+        place::answered(last, env);
+        lookout::look(device, last, env);
     }
 
     fn destroy(&mut self) {

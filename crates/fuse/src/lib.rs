@@ -44,7 +44,7 @@
 //! - [`kernel`]: decoding requests; [`opening`]: what the kernel may do with what is open; [`filling`]: giving it a small file with its opening; [`door`]: the state of one mount and its verbs, a file for each family;
 //! - [`interrupts`]: signals that came before what they interrupt;
 //! - [`gate`]: holding changes while a fork is taken; [`pieces`]: which write is not whole yet; [`listener`]: what the world tells a mount;
-//! - [`aside`]: threads for what waits for a disk; [`lookout`], [`place`], [`warm`]: how a thread waits for requests, on which processor, and what keeps processors awake meanwhile; [`proc`]: where a program runs; [`notify`], [`ticket`]: telling the kernel; [`known`], [`epochs`]: what the kernel knows,
+//! - [`aside`]: threads for what waits for a disk; [`lookout`], [`place`], [`warm`]: how a thread waits for requests, on which processor, and what keeps processors awake meanwhile; [`proc`]: what the system tells of a task; [`notify`], [`ticket`]: telling the kernel; [`known`], [`epochs`]: what the kernel knows,
 //!   and since when;
 //! - [`renewed`], [`times`]: with write-back, under which number the kernel asks for a file, and which times it gave it; `door/kept.rs`
 //!   has it give up what it holds;

@@ -3,7 +3,7 @@
 //! A program that goes through files asks again some microseconds after it has its answer. Putting the thread to sleep and waking it
 //! takes longer than most requests do, above all on a virtual processor that has gone to sleep with it (design/0019).
 
-use crate::{place, warm};
+use crate::warm;
 use mw_env::Env;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::BorrowedFd;
@@ -19,7 +19,6 @@ static LOOKING: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns when a request is there, or after a moment. Whoever else wants the processor gets it. `task` sent the request that was answered last.
 pub(crate) fn look(device: BorrowedFd<'_>, task: u32, env: &Env) {
-    place::answered(task, env);
     if LOOKING.fetch_add(1, Ordering::Relaxed) < *PLACES {
         let begun = env.monotonic();
         loop {

@@ -6,7 +6,7 @@
 //! Where processor time is rationed they never begin: what they use would be taken from somebody.
 
 use crate::proc::processor_of;
-use mw_env::{Env, run_anywhere, run_on, run_when_idle};
+use mw_env::{Env, processors, run_anywhere, run_on, run_when_idle};
 use parking_lot::{Condvar, Mutex};
 use std::path::Path;
 use std::sync::LazyLock;
@@ -63,7 +63,8 @@ pub(crate) fn syncs() {
 
 impl Warm {
     fn start() -> Option<&'static Self> {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        // Whoever comes first may have been told to stay on one of them.
+        let processors = processors();
         if processors == 1 || is_rationed(Path::new("/sys/fs/cgroup"), Path::new("/proc/self/cgroup")) {
             return None;
         }
@@ -80,6 +81,7 @@ impl Warm {
         let follows = processors > THREADS;
         for _ in 0..THREADS {
             let run = move || {
+                // It outlives the thread that started it, and is not to stay where that is.
                 run_anywhere();
                 if run_when_idle() {
                     warm.run(follows);

@@ -25,8 +25,9 @@ fn sync_rate(dir: &Path) -> f64 {
 
 /// Returns bytes that do not compress.
 fn noise(len: usize) -> Vec<u8> {
-    let env = Env::seeded(7);
-    (0..len / 8).flat_map(|_| env.random().to_le_bytes()).collect()
+    let mut bytes = vec![0; len];
+    Env::seeded(7).fill(&mut bytes);
+    bytes
 }
 
 fn bandwidth(dir: &Path) -> (f64, f64) {

@@ -32,8 +32,9 @@ pub fn run(peers: &[Peer], settings: &Settings) {
 
 /// Returns bytes that do not compress.
 fn noise(len: usize) -> Vec<u8> {
-    let env = Env::seeded(7);
-    (0..len / 8).flat_map(|_| env.random().to_le_bytes()).collect()
+    let mut bytes = vec![0; len];
+    Env::seeded(7).fill(&mut bytes);
+    bytes
 }
 
 /// How many objects each client has at least, to read again.
