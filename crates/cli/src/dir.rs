@@ -25,7 +25,7 @@ const FORMAT: &str = "format";
 /// The file with the key under which the secrets of keys are sealed, in hexadecimal, for its owner alone.
 const SEALING: &str = "sealing-key";
 /// The format that this program writes, and the newest it reads.
-const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 /// The first format whose secrets are sealed.
 pub const SEALED: u64 = 2;
 /// How long a server in the background waits for its predecessor to leave, in steps of a hundredth of a second.

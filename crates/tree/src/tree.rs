@@ -11,7 +11,7 @@ use crate::value::Value;
 use crate::walk::Visit;
 use crate::{Result, check, edit, get, walk};
 use bytes::Bytes;
-use mw_segments::{Owner, Segments};
+use mw_segments::{BlobRef, Owner, Segments};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -68,6 +68,14 @@ impl Tree {
     /// and addresses are ignored.
     pub fn diff(&self, a: &Root, b: &Root) -> Diff {
         Diff::new(self.store.clone(), a, b)
+    }
+
+    /// Returns a blob that a value refers to and that is small and asked for again and again: verified, and kept in the cache.
+    ///
+    /// # Errors
+    /// Those of [`Tree::get`].
+    pub fn referred(&self, blob: &BlobRef) -> Result<Bytes> {
+        self.store.referred(blob)
     }
 
     /// Shows every blob and entry of the map to `visit`, in the order of keys. Reads what is stored, past the cache, and

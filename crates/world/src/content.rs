@@ -2,7 +2,7 @@
 
 use crate::buffers::Buffers;
 use crate::error::{Error, Result};
-use crate::record::{Extent, Locator, Piece};
+use crate::record::{Extent, Locator, Piece, listed};
 use bytes::Bytes;
 use mw_model::Hash;
 use mw_segments::{BlobRef, Owner, Segments};
@@ -49,6 +49,11 @@ impl Content {
         Ok(Piece { hash: blob.hash, len: bytes.len() as u32, locator: Locator::Blob(blob.addr) })
     }
 
+    /// Stores the pieces of a large object as lists.
+    pub(crate) fn listed(&self, owner: Owner, extents: Vec<(u64, Extent)>) -> Result<Vec<(u64, Extent)>> {
+        listed(extents, |list| Ok(self.segments.append(owner, list)?))
+    }
+
     /// Makes a piece that rides in the entry.
     pub(crate) fn ride(bytes: &[u8]) -> Piece {
         Piece {
@@ -87,6 +92,7 @@ impl Content {
             Locator::Inline(bytes) => (bytes.clone(), skip),
             Locator::Blob(addr) => (self.blob(&BlobRef { addr: *addr, hash: extent.piece.hash })?, skip),
             Locator::Within { outer, offset } => (self.blob(outer)?, skip + *offset as usize),
+            Locator::List(_) => return Err(Error::corrupt("a list of pieces stands where a piece should")),
         };
         if skip + len > bytes.len() {
             return Err(Error::corrupt("a piece is shorter than its record says; run `mw fsck`"));

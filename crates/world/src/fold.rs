@@ -168,10 +168,9 @@ impl Store {
         let mut run: Vec<(Ino, u64, Bytes, Extent)> = Vec::new();
         for (key, value) in frozen {
             let next = match value {
-                Some(value) if is_extent(key) && key.len() == EXTENT_KEY && !record::is_placed(value) => {
-                    let extent = Extent::decode(value)?;
-                    (extent.len as usize <= RIDE).then(|| (view::number(&key[..8]), view::number(&key[9..]), extent))
-                }
+                Some(value) if is_extent(key) && key.len() == EXTENT_KEY => Extent::decode_riding(value)?
+                    .filter(|extent| extent.len as usize <= RIDE)
+                    .map(|extent| (view::number(&key[..8]), view::number(&key[9..]), extent)),
                 _ => None,
             };
             let Some((ino, at, extent)) = next else {
@@ -191,7 +190,7 @@ impl Store {
     }
 
     /// Returns an extent as the tree can hold it: riding content that is not tiny in a blob.
-    fn settled(&self, world: &World, extent: &Extent) -> Result<Extent> {
+    pub(crate) fn settled(&self, world: &World, extent: &Extent) -> Result<Extent> {
         let mut extent = extent.clone();
         if let Locator::Inline(bytes) = &extent.piece.locator
             && bytes.len() > STAY

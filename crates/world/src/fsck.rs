@@ -222,7 +222,9 @@ impl<'a> Check<'a> {
                 && is_extent(key)
             {
                 let (ino, _, _) = record::split(key)?;
-                self.extent(id, name, ino, &Extent::decode(value)?)?;
+                for extent in Extent::decode(value)? {
+                    self.extent(id, name, ino, &extent?)?;
+                }
             }
         }
         Ok(())
@@ -254,8 +256,14 @@ impl<'a> Check<'a> {
             self.place(owner, &blob, &what)?;
         }
         for (key, value) in extents {
-            match record::split(&key).and_then(|(ino, _, _)| Ok((ino, Extent::decode(&value)?))) {
-                Ok((ino, extent)) => self.extent(owner, &what, ino, &extent)?,
+            let read = record::split(&key)
+                .and_then(|(ino, _, _)| Ok((ino, Extent::decode(&value)?.collect::<Result<Vec<_>>>()?)));
+            match read {
+                Ok((ino, extents)) => {
+                    for extent in extents {
+                        self.extent(owner, &what, ino, &extent)?;
+                    }
+                }
                 Err(e) => self.problem(format!("{what}: {e}")),
             }
         }
@@ -359,14 +367,21 @@ impl<'a> Check<'a> {
                 }
                 Kind::Parent => names.entry(ino).or_default().parents += 1,
                 Kind::Extent => {
-                    let extent = Extent::decode(&value)?;
                     let of = content.entry(ino).or_default();
                     let at = crate::view::offset_of(&key)?;
                     if at < of.end {
                         self.report.problems.push(format!("world {name}: inode {ino}: two extents hold byte {at}"));
                     }
-                    (of.bytes, of.end) = (of.bytes + u64::from(extent.len), at + u64::from(extent.len));
-                    self.extent(id, name, ino, &extent)?;
+                    of.end = at;
+                    for extent in Extent::decode(&value)? {
+                        let extent = extent?;
+                        of.bytes += u64::from(extent.len);
+                        of.end += u64::from(extent.len);
+                        self.extent(id, name, ino, &extent)?;
+                    }
+                    if value.weight != of.end - at {
+                        self.problem(format!("world {name}: inode {ino}: the length of the extents at {at} is wrong"));
+                    }
                 }
                 Kind::Orphan => {
                     orphans.insert(Ino(crate::view::number(suffix)));
@@ -433,16 +448,24 @@ impl<'a> Check<'a> {
         let Some(blob) = extent.piece.blob() else { return Ok(()) };
         let what = format!("world {world}: inode {ino}");
         self.place(id, &blob, &what)?;
-        if !self.read.insert(blob) {
+        let new = self.read.insert(blob);
+        if !new && !extent.is_list() {
             return Ok(());
         }
+        let mut pieces = Vec::new();
         match self.store.segments.read(&blob) {
             Ok(bytes) => {
-                self.report.blobs += 1;
-                self.report.bytes += bytes.len() as u64;
+                self.report.blobs += u64::from(new);
+                self.report.bytes += if new { bytes.len() as u64 } else { 0 };
+                if extent.is_list()
+                    && let Err(e) = record::pieces(extent, &bytes, |_, piece| pieces.push(piece))
+                {
+                    self.problem(format!("{what}: {e}"));
+                }
             }
             Err(e) => self.problem(format!("{what}: {e}")),
         }
-        Ok(())
+        // What is in a list is no list, so this goes no deeper.
+        pieces.iter().try_for_each(|piece| self.extent(id, world, ino, piece))
     }
 }

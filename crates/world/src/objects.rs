@@ -38,4 +38,4 @@ pub use upload::{UploadInfo, UploadOptions};
 pub use versions::{Deleted, ListedVersion, Marker, Versioned, VersionsListing, VersionsRequest};
 
 pub(crate) use parts::upload_blobs;
-pub(crate) use place::{Attributes, NewObject, encoded};
+pub(crate) use place::{Attributes, NewObject};

@@ -2,11 +2,16 @@
 //!
 //! What is hashed stands in a value's `data`; where content lies stands in its `locator`. FORMAT.md lists every byte.
 
+mod extent;
+mod list;
+
+pub(crate) use extent::{Extent, Locator, Piece, is_placed, rows};
+pub(crate) use list::{listed, pieces};
+
 use crate::error::{Error, Result};
 use bytes::Bytes;
 use mw_model::codec::{Reader, Writer};
-use mw_model::{Attr, FileType, Hash, Ino, Version};
-use mw_segments::{Addr, BlobRef};
+use mw_model::{Attr, FileType, Ino, Version};
 use mw_tree::Value;
 
 /// The kinds of record of one inode, in key order.
@@ -21,7 +26,7 @@ pub(crate) enum Kind {
     Xattr = 3,
     /// A directory entry; suffix: the raw name, with a trailing `/` for a directory.
     Entry = 4,
-    /// A piece of content; suffix: the file offset.
+    /// Content; suffix: the file offset.
     Extent = 5,
     /// A name of this inode; suffix: the parent's number and the entry's name.
     Parent = 6,
@@ -232,109 +237,6 @@ impl Entry {
         let entry = Self { ino: Ino(r.u64()?), kind: file_type(r.u8()?)? };
         r.end()?;
         Ok(entry)
-    }
-}
-
-/// Where the content of an extent lies. Hashes leave this out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Locator {
-    /// In the record itself.
-    Inline(Bytes),
-    /// A blob of its own.
-    Blob(Addr),
-    /// A part of a larger blob (content that was joined after it was written).
-    Within { outer: BlobRef, offset: u32 },
-}
-
-/// Content stored or staged: its hash, length and place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Piece {
-    /// The hash of the whole piece.
-    pub hash: Hash,
-    /// The length of the whole piece.
-    pub len: u32,
-    pub locator: Locator,
-}
-
-/// A run of a file's bytes: a part of a piece.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Extent {
-    pub piece: Piece,
-    /// Where the run starts in the piece.
-    pub skip: u32,
-    /// The length of the run.
-    pub len: u32,
-}
-
-impl Extent {
-    /// Makes the extent of a whole piece.
-    pub(crate) fn whole(piece: Piece) -> Self {
-        Self { len: piece.len, skip: 0, piece }
-    }
-
-    /// Returns the part that starts `from` bytes into the run and is `len` bytes long.
-    pub(crate) fn part(&self, from: u32, len: u32) -> Self {
-        Self { piece: self.piece.clone(), skip: self.skip + from, len }
-    }
-
-    pub(crate) fn encode(&self) -> Value {
-        let mut data = Writer(Vec::with_capacity(48));
-        data.u8(1).hash(&self.piece.hash).var(u64::from(self.piece.len));
-        data.var(u64::from(self.skip)).var(u64::from(self.len));
-        let mut locator = match &self.piece.locator {
-            Locator::Inline(bytes) => Writer(Vec::with_capacity(1 + bytes.len())),
-            Locator::Blob(_) | Locator::Within { .. } => Writer(Vec::with_capacity(64)),
-        };
-        match &self.piece.locator {
-            Locator::Inline(bytes) => {
-                locator.u8(0).raw(bytes);
-            }
-            Locator::Blob(addr) => addr.encode(locator.u8(1)),
-            Locator::Within { outer, offset } => {
-                outer.encode(locator.u8(2));
-                locator.var(u64::from(*offset));
-            }
-        }
-        Value { data: data.0.into(), locator: locator.0.into(), weight: u64::from(self.len) }
-    }
-
-    pub(crate) fn decode(value: &Value) -> Result<Self> {
-        let mut r = Reader::new(&value.data);
-        version(&mut r)?;
-        let (hash, whole, skip, len) = (r.hash()?, r.var32()?, r.var32()?, r.var32()?);
-        r.end()?;
-        if u64::from(skip) + u64::from(len) > u64::from(whole) {
-            return Err(Error::corrupt("an extent reaches past its piece; run `mw fsck`"));
-        }
-        let mut r = Reader::new(&value.locator);
-        let locator = match r.u8()? {
-            0 => {
-                let bytes = value.locator.slice(1..);
-                r.0 = &[];
-                Locator::Inline(bytes)
-            }
-            1 => Locator::Blob(Addr::decode(&mut r)?),
-            2 => Locator::Within { outer: BlobRef::decode(&mut r)?, offset: r.var32()? },
-            n => return Err(Error::corrupt(format!("locator kind {n} is unknown"))),
-        };
-        r.end()?;
-        Ok(Self { piece: Piece { hash, len: whole, locator }, skip, len })
-    }
-}
-
-/// Returns whether the value of an extent refers to bytes in segments.
-pub(crate) fn is_placed(extent: &Value) -> bool {
-    extent.locator.first().is_some_and(|kind| *kind != 0)
-}
-
-impl Piece {
-    /// Returns the blob that holds the piece, unless it is inline.
-    pub(crate) fn blob(&self) -> Option<BlobRef> {
-        match &self.locator {
-            Locator::Inline(_) => None,
-            Locator::Blob(addr) => Some(BlobRef { addr: *addr, hash: self.hash }),
-            Locator::Within { outer, .. } => Some(*outer),
-        }
     }
 }
 

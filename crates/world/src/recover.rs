@@ -6,7 +6,7 @@ use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::quota::{Quota, Room};
-use crate::record::{Extent, is_extent};
+use crate::record::{self, Extent, is_extent};
 use crate::state::State;
 use crate::store::Store;
 use crate::view::{Overlay, View};
@@ -187,14 +187,25 @@ impl Store {
         found.iter().map(|(_, value)| Ok((Entry::decode(value)?, value.len()))).collect()
     }
 
+    fn verify_extent(&self, extent: &Extent) -> Result<()> {
+        let Some(blob) = extent.piece.blob() else { return Ok(()) };
+        let bytes = self.segments.read(&blob)?;
+        let mut pieces = Vec::new();
+        if extent.is_list() {
+            record::pieces(extent, &bytes, |_, piece| pieces.push(piece))?;
+        }
+        pieces.iter().try_for_each(|piece| self.verify_extent(piece))
+    }
+
     /// Checks that every byte an entry refers to is there and verifies.
     pub(crate) fn verify(&self, entry: &Entry) -> Result<()> {
         for (key, value) in &entry.changes {
             if let Some(value) = value
                 && is_extent(key)
-                && let Some(blob) = Extent::decode(value)?.piece.blob()
             {
-                self.segments.read(&blob)?;
+                for extent in Extent::decode(value)? {
+                    self.verify_extent(&extent?)?;
+                }
             }
         }
         Ok(())

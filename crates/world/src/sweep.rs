@@ -13,7 +13,7 @@ use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::objects::upload_blobs;
-use crate::record::{Extent, is_extent};
+use crate::record::{self, Extent, is_extent};
 use crate::snapshot::SnapshotRecord;
 use crate::state::State;
 use crate::store::{Store, decode_claim};
@@ -23,7 +23,7 @@ use bytes::Bytes;
 use live::Live;
 use mw_meta::Order;
 use mw_model::{Seq, WorldId};
-use mw_segments::{BlobRef, Claim, Dead, Owner, SegmentId};
+use mw_segments::{BlobRef, Claim, Dead, Owner, SegmentId, Segments};
 use mw_tree::{Root, Tree, Value, Visit};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -47,11 +47,13 @@ pub struct Swept {
 }
 
 /// The blobs that something refers to.
-#[derive(Default)]
 struct Marks {
+    segments: Arc<dyn Segments>,
     nodes: HashSet<BlobRef>,
     /// Those of `nodes` that the walk under way has met.
     met: Vec<BlobRef>,
+    /// Lists of pieces all of whose pieces are marked.
+    lists: HashSet<BlobRef>,
     live: Live,
     broken: Option<Error>,
 }
@@ -78,6 +80,11 @@ impl Visit for Marks {
 }
 
 impl Marks {
+    fn new(segments: Arc<dyn Segments>) -> Self {
+        let (nodes, lists) = (HashSet::new(), HashSet::new());
+        Self { segments, nodes, met: Vec::new(), lists, live: Live::default(), broken: None }
+    }
+
     /// Marks what a root reaches. A node that was met before has all beneath it marked, so a walk that fails leaves none.
     fn walk(&mut self, tree: &Tree, root: &Root) -> Result<()> {
         let walked = tree.walk(root, self).map_err(Error::from);
@@ -93,10 +100,29 @@ impl Marks {
     }
 
     fn value(&mut self, key: &Bytes, value: &Value) -> Result<()> {
-        if is_extent(key)
-            && let Some(blob) = Extent::decode(value)?.piece.blob()
-        {
-            self.live.add(&blob.addr);
+        if is_extent(key) {
+            for extent in Extent::decode(value)? {
+                self.extent(&extent?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn extent(&mut self, extent: &Extent) -> Result<()> {
+        let Some(blob) = extent.piece.blob() else { return Ok(()) };
+        self.live.add(&blob.addr);
+        if !extent.is_list() || self.lists.contains(&blob) {
+            return Ok(());
+        }
+        // Of a list of which only a part is referred to, only the pieces of that part are kept.
+        let live = &mut self.live;
+        record::pieces(extent, &self.segments.read(&blob)?, |_, extent| {
+            if let Some(blob) = extent.piece.blob() {
+                live.add(&blob.addr);
+            }
+        })?;
+        if extent.len == extent.piece.len {
+            self.lists.insert(blob);
         }
         Ok(())
     }
@@ -115,7 +141,7 @@ impl Store {
         swept.uploads = self.expire_uploads()?;
         self.retire(&mut swept)?;
         let candidates = self.candidates()?;
-        let mut marks = Marks::default();
+        let mut marks = Marks::new(self.segments.clone());
         self.mark(&mut marks)?;
         let plan = plan(candidates, &mut marks.live);
         for (world, segments) in plan.whole {
@@ -274,15 +300,16 @@ impl Store {
             let Some((last, _)) = page.last() else { break };
             let mut next = last.to_vec();
             next.push(0);
-            for (key, value) in &page {
+            for (at, value) in &page {
                 let entry = Entry::decode(value)?;
                 if let Some(root) = &entry.root {
                     let walked = marks.walk(&self.tree, root);
-                    self.unless_gone(owner_of(key), walked)?;
+                    self.unless_gone(owner_of(at), walked)?;
                 }
                 for (key, value) in &entry.changes {
                     if let Some(value) = value {
-                        marks.value(key, value)?;
+                        let marked = marks.value(key, value);
+                        self.unless_gone(owner_of(at), marked)?;
                     }
                 }
             }

@@ -9,7 +9,7 @@ use crate::names;
 use crate::record::{self, Entry, Extent, Inode, Kind};
 use crate::store::Store;
 use crate::versioning::Keep;
-use crate::view::{Records, View};
+use crate::view::{Records, View, for_each};
 use crate::world::World;
 use bytes::Bytes;
 use mw_model::{ErrorKind, FileType, Ino, Version};
@@ -136,19 +136,30 @@ impl<'a> Txn<'a> {
             return Ok(0);
         }
         let mut cleared = 0;
-        for (at, extent) in self.view.extents(ino, start, end)? {
-            let stop = at + u64::from(extent.len);
-            cleared += stop.min(end) - at.max(start);
-            if at < start {
-                self.put_extent(ino, at, &extent.part(0, (start - at) as u32));
-            } else {
-                self.remove(record::extent_key(ino, at));
+        // What a record holds before and after the range stays.
+        let (mut removed, mut left) = (Vec::new(), Vec::new());
+        self.view.extent_records(ino, start, end, |at, record| {
+            if at >= start {
+                removed.push(at);
             }
-            if stop > end {
-                let part = extent.part((end - at) as u32, (stop - end) as u32);
-                self.put_extent(ino, end, &part);
-            }
+            for_each(at, record, |from, extent| {
+                let to = from + u64::from(extent.len);
+                if from < start {
+                    let to = to.min(start);
+                    left.push((from, extent.part(0, (to - from) as u32)));
+                }
+                if to > end {
+                    let from_end = from.max(end);
+                    left.push((from_end, extent.part((from_end - from) as u32, (to - from_end) as u32)));
+                }
+                cleared += to.min(end).saturating_sub(from.max(start));
+                Ok(())
+            })
+        })?;
+        for at in removed {
+            self.remove(record::extent_key(ino, at));
         }
+        self.put_extents(ino, record::rows(&left));
         Ok(cleared)
     }
 
@@ -158,7 +169,7 @@ impl<'a> Txn<'a> {
         self.put(record::extent_key(ino, offset), extent.encode());
     }
 
-    /// Sets the extents of a new file, as they are stored. Their keys share one allocation.
+    /// Sets extents of a file, as they are stored, where there are none. Their keys share one allocation.
     pub(crate) fn put_extents(&mut self, ino: Ino, extents: Vec<(u64, Value)>) {
         let mut keys = Vec::new();
         for (at, _) in &extents {

@@ -4,7 +4,7 @@
 //! is planned, what it changed itself comes before all of them.
 
 use crate::error::{Error, Result};
-use crate::record::{self, Entry, Extent, Inode, Kind};
+use crate::record::{self, Entry, Extent, Inode, Kind, Locator};
 use bytes::{Buf, Bytes};
 use mw_model::{ErrorKind, Ino, Seq, Version};
 use mw_tree::{Root, Scan, Tree, Value};
@@ -172,18 +172,65 @@ impl View {
     /// Returns the extents that overlap `start..end` of a file, in order.
     pub(crate) fn extents(&self, ino: Ino, start: u64, end: u64) -> Result<Vec<(u64, Extent)>> {
         let mut found = Vec::new();
-        // The extent that begins before `start` may reach into the range.
+        self.extent_records(ino, start, end, |at, record| {
+            for_each(at, record, |from, extent| {
+                let to = from + u64::from(extent.len);
+                if to <= start || from >= end {
+                    return Ok(());
+                }
+                if !extent.is_list() {
+                    found.push((from, extent));
+                    return Ok(());
+                }
+                let (skip, stop) = (start.saturating_sub(from) as u32, (end.min(to) - from) as u32);
+                let part = extent.part(skip, stop - skip);
+                self.pieces(&part, |at, extent| found.push((from + u64::from(skip) + u64::from(at), extent)))
+            })
+        })?;
+        Ok(found)
+    }
+
+    /// Returns what the records say of `start..end` of a file, cut to it: extents of pieces and of lists, in order.
+    pub(crate) fn runs(&self, ino: Ino, start: u64, end: u64) -> Result<Vec<(u64, Extent)>> {
+        let mut found = Vec::new();
+        self.extent_records(ino, start, end, |at, record| {
+            for_each(at, record, |from, extent| {
+                let (first, last) = (from.max(start), (from + u64::from(extent.len)).min(end));
+                if first < last {
+                    found.push((first, extent.part((first - from) as u32, (last - first) as u32)));
+                }
+                Ok(())
+            })
+        })?;
+        Ok(found)
+    }
+
+    /// Shows the extents of pieces that an extent of a list stands for, with their offsets from its start.
+    fn pieces(&self, list: &Extent, show: impl FnMut(u32, Extent)) -> Result<()> {
+        let Locator::List(blob) = &list.piece.locator else { return Ok(()) };
+        record::pieces(list, &self.tree.referred(blob)?, show)
+    }
+
+    /// Shows the records of extents that overlap `start..end` of a file, in order, with the offset of each.
+    pub(crate) fn extent_records(
+        &self,
+        ino: Ino,
+        start: u64,
+        end: u64,
+        mut visit: impl FnMut(u64, &Value) -> Result<()>,
+    ) -> Result<()> {
+        // The record that begins before `start` may reach into the range.
         if let Some((key, value)) = self.last(record::extent_key(ino, 0), record::extent_key(ino, start))? {
-            let (at, extent) = (offset_of(&key)?, Extent::decode(&value)?);
-            if at + u64::from(extent.len) > start {
-                found.push((at, extent));
+            let at = offset_of(&key)?;
+            if at + value.weight > start {
+                visit(at, &value)?;
             }
         }
         for item in self.scan(record::extent_key(ino, start), record::extent_key(ino, end)) {
             let (key, value) = item?;
-            found.push((offset_of(&key)?, Extent::decode(&value)?));
+            visit(offset_of(&key)?, &value)?;
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Returns the inodes without a name. What was an orphan once and is not any more costs next to nothing, as there may be many:
@@ -213,6 +260,17 @@ impl View {
     pub(crate) fn kind(&self, ino: Ino, kind: Kind) -> Records {
         self.scan(record::key(ino, kind, &[]), record::key_after(ino, kind))
     }
+}
+
+/// Shows the extents of a record at `at` with the offset of each.
+pub(crate) fn for_each(mut at: u64, record: &Value, mut show: impl FnMut(u64, Extent) -> Result<()>) -> Result<()> {
+    for extent in Extent::decode(record)? {
+        let extent = extent?;
+        let from = at;
+        at += u64::from(extent.len);
+        show(from, extent)?;
+    }
+    Ok(())
 }
 
 /// Returns the raw name in an entry's key.

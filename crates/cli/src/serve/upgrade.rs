@@ -3,6 +3,9 @@
 //! Format 1 kept the secrets of keys readable in `meta/`. Sealing them in place would leave the old bytes where files are used again only
 //! in time, so that `meta/` is written anew, as a whole, and the old one removed. Segments and everything else stay as they are.
 //!
+//! Format 2 had a record for each extent. Such records are read as they are; that the directory says format 3 keeps older programs away from
+//! those that hold several.
+//!
 //! Whatever breaks this off, the next start finishes it: the new directory takes its place in two renames, and the format is written last.
 
 use crate::dir;
@@ -37,7 +40,7 @@ pub fn upgrade(dir: &Path, env: &Env, sealing: &SealingKey) -> Result<()> {
     }
     remove(&old)?;
     remove(&fresh)?;
-    if dir::format(dir)? < dir::SEALED {
+    if dir::format(dir)? < dir::VERSION {
         dir::set_format(dir, env)?;
     }
     Ok(())

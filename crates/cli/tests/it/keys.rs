@@ -188,13 +188,17 @@ fn no_secret_lies_readable_in_the_directory() {
     assert_eq!(holding(s.path(), sealing.trim().as_bytes()), ["sealing-key"]);
 }
 
-/// The directory of a store that the first release wrote, with the keys that it had.
-fn of_format_one() -> tempfile::TempDir {
+/// The directory of a store of an older format, with the keys that it had.
+fn of_format(version: u32) -> tempfile::TempDir {
     let dir = crate::bench::temp();
-    let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/format-1.tar.gz");
-    let done = std::process::Command::new("tar").args(["-xzf", archive, "-C"]).arg(dir.path()).status().unwrap();
+    let archive = format!("{}/tests/fixtures/format-{version}.tar.gz", env!("CARGO_MANIFEST_DIR"));
+    let done = std::process::Command::new("tar").args(["-xzf", &archive, "-C"]).arg(dir.path()).status().unwrap();
     assert!(done.success());
     dir
+}
+
+fn of_format_one() -> tempfile::TempDir {
+    of_format(1)
 }
 
 const OLD_ROOT: &str = r#"{"id":"mwkis5ojjqlehvqmgrzv","secret":"hmzptcewhxgvuwzeck47ilixejjwhkqsn4hzaktl"}"#;
@@ -212,7 +216,31 @@ fn a_store_of_format_one_is_sealed_and_its_keys_live_on() {
     let root: Value = serde_json::from_slice(&std::fs::read(s.path().join("root-key.json")).unwrap()).unwrap();
     assert_eq!(root, serde_json::from_str::<Value>(OLD_ROOT).unwrap());
     assert_eq!(holding(s.path(), secret), Vec::<String>::new());
-    assert_eq!(std::fs::read_to_string(s.path().join("format")).unwrap(), "manyworlds 2\n");
+    assert_eq!(std::fs::read_to_string(s.path().join("format")).unwrap(), "manyworlds 3\n");
+    assert_eq!(s.json(&["fsck"])["problems"].as_array().map(Vec::len), Some(0));
+}
+
+/// Content of format 2, with a record for each of its pieces: what was put, and what was written and then changed through a mount.
+#[test]
+fn what_a_store_of_format_two_holds_is_read_copied_and_changed() {
+    let s = Server::on(of_format(2), &[]);
+    let mut lines = (0..4000).map(|i| format!("{i:07} {}\n", "x".repeat(1000))).collect::<String>();
+    let mut written = (0..1000).map(|i| format!("{i:07} {}\n", "y".repeat(1000))).collect::<String>();
+    written.replace_range(300_000..300_020, "in the middle of it\n");
+    let same = |path: &str, content: &str| assert!(s.ok(&["cat", path]) == content, "{path}");
+    same("mw://base/big.txt", &lines);
+    same("mw://base/mount.txt", &written);
+    s.ok(&["cp", "mw://base/mount.txt", "mw://base/copy.txt"]);
+    same("mw://base/copy.txt", &written);
+    s.ok(&["fork", "base", "fork"]);
+    let changed = crate::bench::temp();
+    let local = changed.path().join("big.txt");
+    lines.insert_str(2_000_000, "another line\n");
+    std::fs::write(&local, &lines).unwrap();
+    s.ok(&["put", local.to_str().unwrap(), "mw://fork/big.txt"]);
+    s.ok(&["promote", "fork"]);
+    same("mw://base/big.txt", &lines);
+    assert_eq!(std::fs::read_to_string(s.path().join("format")).unwrap(), "manyworlds 3\n");
     assert_eq!(s.json(&["fsck"])["problems"].as_array().map(Vec::len), Some(0));
 }
 

@@ -138,6 +138,7 @@ impl Session {
         // Large content is in segments before the world is locked: a slow disk holds up nobody else.
         let _staging = Staging::begin(&self.world);
         let pieces = self.store.content.cut(self.world.owner, 0, data, self.rides(ino, at, data.len())?)?;
+        let pieces = record::rows(&pieces);
         self.change_with(permit, Verb::Write, Durability::Soon, |txn| {
             let mut inode = txn.need_file(ino)?;
             let offset = match at {
@@ -149,9 +150,7 @@ impl Session {
                 return Ok(Written { offset, attr: inode.attr(ino) });
             }
             inode.allocated -= txn.clear_extents(ino, offset, end.min(inode.size.max(offset)))?;
-            for (from, extent) in &pieces {
-                txn.put_extent(ino, offset + from, extent);
-            }
+            txn.put_extents(ino, pieces.iter().map(|(from, record)| (offset + from, record.clone())).collect());
             inode.allocated += data.len() as u64;
             inode.size = inode.size.max(end);
             txn.changed(ino, &mut inode)?;
@@ -213,7 +212,7 @@ impl Session {
             return Err(Error::not_found("the offset is past the end of the file"));
         }
         let mut at = offset;
-        for (start, extent) in view.extents(ino, offset, inode.size)? {
+        for (start, extent) in view.runs(ino, offset, inode.size)? {
             match what {
                 SeekFor::Data => return Ok(at.max(start)),
                 SeekFor::Hole if start > at => return Ok(at),
@@ -244,14 +243,13 @@ impl Session {
             if from == to && from_offset < end && to_offset < from_offset + len {
                 return Err(Error::invalid("the ranges overlap"));
             }
-            let extents = txn.view.extents(from, from_offset, from_offset + len)?;
+            let mut shared = txn.view.runs(from, from_offset, from_offset + len)?;
             target.allocated -= txn.clear_extents(to, to_offset, end)?;
-            for (at, extent) in extents {
-                let (start, stop) = (at.max(from_offset), (at + u64::from(extent.len)).min(from_offset + len));
-                let part = extent.part((start - at) as u32, (stop - start) as u32);
-                txn.put_extent(to, to_offset + (start - from_offset), &part);
-                target.allocated += stop - start;
+            for (at, extent) in &mut shared {
+                *at = to_offset + (*at - from_offset);
+                target.allocated += u64::from(extent.len);
             }
+            txn.put_extents(to, record::rows(&shared));
             target.size = target.size.max(end);
             txn.changed(to, &mut target)?;
             Ok(len)

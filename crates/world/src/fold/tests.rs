@@ -53,3 +53,21 @@ fn a_fold_beside_a_writer_places_parts_of_riding_extents() {
         assert_eq!(*byte, wanted, "{i}");
     }
 }
+
+/// A copy of a large object writes a record for many of its pieces, and so does its fold.
+#[test]
+fn a_large_object_costs_a_record_for_many_pieces() {
+    let session = session();
+    let mut staged = session.stage().unwrap();
+    let mut bytes = vec![0; 64 << 20];
+    Env::seeded(1).fill(&mut bytes);
+    staged.push(&bytes).unwrap();
+    session.put(b"from", staged, &crate::PutOptions::default()).unwrap();
+    session.copy(&session, b"from", b"to", &crate::CopyOptions::default()).unwrap();
+    session.store.flush().unwrap();
+    let view = session.view();
+    let ino = session.resolve(b"to").unwrap().ino;
+    let pieces = view.extents(ino, 0, u64::MAX).unwrap().len();
+    let records = view.kind(ino, Kind::Extent).count();
+    assert!(pieces >= 64 && records <= 4, "{records} records of {pieces} pieces");
+}

@@ -2,7 +2,7 @@
 
 use crate::diff::Item;
 use crate::error::Result;
-use crate::record::{self, Entry, Extent, Inode, Kind};
+use crate::record::{self, Entry, Inode, Kind};
 use crate::txn::Txn;
 use crate::view::View;
 use bytes::Bytes;
@@ -30,7 +30,7 @@ impl Txn<'_> {
         }
         for (suffix, value) in wanted {
             if kind == Kind::Extent {
-                self.segments |= Extent::decode(&value)?.piece.blob().is_some();
+                self.segments |= record::is_placed(&value);
             }
             self.put(record::key(to, kind, &suffix), value);
         }

@@ -406,15 +406,16 @@ impl Apply<'_, '_, '_> {
     fn join(&mut self, ino: Ino, from: u64, ours: &Item, theirs: &Item) -> Result<()> {
         let (fork_of, fork, base_size) =
             if self.into_base { (Of::Theirs, theirs, ours.inode.size) } else { (Of::Ours, ours, theirs.inode.size) };
-        let tail = tail(&self.weave.view(fork_of).extents(fork.ino, from, fork.inode.size)?, from);
+        let mut tail = self.weave.view(fork_of).runs(fork.ino, from, fork.inode.size)?;
         let mut allocated = if self.into_base { ours.inode.allocated } else { theirs.inode.allocated };
         if !self.into_base {
             self.txn.adopt_kind(self.weave.view(Of::Theirs), theirs.ino, ino, Kind::Extent)?;
         }
-        for (at, extent) in tail {
+        for (at, extent) in &mut tail {
             allocated += u64::from(extent.len);
-            self.txn.put_extent(ino, base_size + at, &extent);
+            *at = base_size + (*at - from);
         }
+        self.txn.put_extents(ino, record::rows(&tail));
         let mut inode = self.txn.view.inode(ino)?;
         (inode.size, inode.allocated) = (base_size + fork.inode.size - from, allocated);
         self.txn.put_inode(ino, &inode);
@@ -431,11 +432,8 @@ impl Apply<'_, '_, '_> {
             self.txn.store.content.extents(self.txn.world.owner, 0, content)?
         };
         self.txn.clear_extents(ino, 0, u64::MAX)?;
-        let mut allocated = 0;
-        for (at, extent) in extents {
-            allocated += u64::from(extent.len);
-            self.txn.put_extent(ino, at, &extent);
-        }
+        let allocated = extents.iter().map(|(_, extent)| u64::from(extent.len)).sum();
+        self.txn.put_extents(ino, record::rows(&extents));
         let mut inode = self.txn.view.inode(ino)?;
         (inode.size, inode.allocated) = (content.len() as u64, allocated);
         self.txn.put_inode(ino, &inode);
@@ -514,15 +512,4 @@ impl Apply<'_, '_, '_> {
         }
         Ok(())
     }
-}
-
-/// Cuts extents at `from` and counts their offsets from there.
-fn tail(extents: &[(u64, Extent)], from: u64) -> Vec<(u64, Extent)> {
-    extents
-        .iter()
-        .map(|(at, extent)| match from.checked_sub(*at) {
-            Some(skip) if skip > 0 => (0, extent.part(skip as u32, extent.len - skip as u32)),
-            _ => (at - from, extent.clone()),
-        })
-        .collect()
 }

@@ -3,14 +3,15 @@
 use super::conditions::Conditions;
 use super::find::{find_object, need_key};
 use super::parts::Part;
-use super::place::{Attributes, NewObject, encoded};
+use super::place::{Attributes, NewObject};
 use super::upload::{Piece, UploadInfo, place};
 use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::object::Known;
 use crate::object::{Checksum, ChecksumAlgorithm, ObjectInfo, PartSums};
-use crate::record::Extent;
+use crate::record::{Extent, rows};
 use crate::session::Session;
+use crate::world::Staging;
 use bytes::Bytes;
 use mw_meta::{Durability, Expect};
 use mw_model::policy::Action;
@@ -51,6 +52,12 @@ impl Session {
         need_key(key)?;
         let (UploadInfo { options, .. }, record) = self.find_upload(key, upload)?;
         let joined = self.join(upload, parts, options.algorithm)?;
+        // The lists of its pieces are on disk before an entry refers to them, and no sweep takes them till then.
+        let _staging = Staging::begin(&self.world);
+        let extents = self.store.content.listed(self.world.owner, joined.extents)?;
+        if extents.iter().any(|(_, extent)| extent.is_list()) {
+            self.store.segments.sync()?;
+        }
         let known = Known {
             etag: etag.to_owned(),
             checksums,
@@ -61,7 +68,7 @@ impl Session {
             ..Known::default()
         };
         let new = NewObject {
-            extents: encoded(&joined.extents),
+            extents: rows(&extents),
             len: joined.len,
             known,
             asked: Attributes::default(),

@@ -111,7 +111,9 @@ pub(crate) fn decode_content(value: &Bytes) -> Result<Vec<(u64, Extent)>> {
     for _ in 0..r.var()? {
         let at = r.var()?;
         let (data, locator) = (value.slice_ref(r.bytes()?), value.slice_ref(r.bytes()?));
-        extents.push((at, Extent::decode(&Value { data, locator, weight: r.var()? })?));
+        for extent in Extent::decode(&Value { data, locator, weight: r.var()? })? {
+            extents.push((at, extent?));
+        }
     }
     r.end()?;
     Ok(extents)
@@ -142,7 +144,7 @@ impl Session {
         self.may(Action::PutObject, key)?;
         need_number(number)?;
         let (_, record) = self.find_upload(key, upload)?;
-        let whole = content.finish(self)?;
+        let whole = content.finish(self, false)?;
         let modified = self.store.env.now();
         let info = PartInfo { number, etag: etag.to_owned(), size: whole.len, modified, checksums };
         let outcome = self.commit_part(upload, &record, &info, &whole.extents, None);

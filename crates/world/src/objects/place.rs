@@ -4,7 +4,7 @@ use super::find::{Found, find_dir, is_empty_object};
 use crate::error::{Error, Result};
 use crate::files::split_key;
 use crate::object::{Known, known};
-use crate::record::{Entry, Extent, Inode};
+use crate::record::{Entry, Inode};
 use crate::txn::Txn;
 use crate::versioning::Versioning;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use mw_tree::Value;
 
 /// A file that is about to stand under a key.
 pub(crate) struct NewObject {
-    /// Its bytes, as values of extents by their offsets; what they leave out is a hole.
+    /// Its bytes, as records of extents by their offsets; what they leave out is a hole.
     pub extents: Vec<(u64, Value)>,
     pub len: u64,
     /// `content` is filled in when the object is placed.
@@ -22,11 +22,6 @@ pub(crate) struct NewObject {
     pub asked: Attributes,
     /// Attributes where neither the caller nor a file that is replaced says any.
     pub inherited: Attributes,
-}
-
-/// Returns extents as they are stored.
-pub(crate) fn encoded(extents: &[(u64, Extent)]) -> Vec<(u64, Value)> {
-    extents.iter().map(|(at, extent)| (*at, extent.encode())).collect()
 }
 
 /// Attributes of a new file; what is none is decided by whoever comes next.

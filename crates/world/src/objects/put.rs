@@ -2,12 +2,13 @@
 
 use super::conditions::Conditions;
 use super::find::need_key;
-use super::place::{Attributes, NewObject, encoded};
+use super::place::{Attributes, NewObject};
 use super::stage::Staged;
 use crate::entry::Verb;
 use crate::error::Result;
 use crate::object::Known;
 use crate::object::{Checksum, ObjectInfo, ObjectMeta};
+use crate::record::rows;
 use crate::session::Session;
 use bytes::Bytes;
 use mw_meta::Durability;
@@ -49,7 +50,7 @@ impl Session {
         self.need_now()?;
         let permit = self.may(Action::PutObject, key)?;
         need_key(key)?;
-        let mut whole = content.finish(self)?;
+        let mut whole = content.finish(self, true)?;
         let known = Known {
             etag: options.etag.clone(),
             checksums: options.checksums.clone(),
@@ -59,7 +60,7 @@ impl Session {
         let asked = Attributes { mode: options.mode, uid: options.uid, gid: options.gid, mtime: options.mtime };
         self.change_with(permit, Verb::Put, Durability::Durable, |txn| {
             whole.settle(txn)?;
-            let extents = encoded(&whole.extents);
+            let extents = rows(&whole.extents);
             let new = NewObject { extents, len: whole.len, known, asked, inherited: Attributes::default() };
             options.conditions.hold(&txn.view, key)?;
             txn.path = Some(Bytes::copy_from_slice(key));

@@ -197,16 +197,16 @@ impl Staged {
     }
 
     /// Ends the content for a verb of `session`; what lies in segments is synced, as it must be before an entry refers to it.
-    pub(crate) fn finish(mut self, session: &Session) -> Result<Whole> {
+    /// With `lists`, those of a large object are lists; what is to become a part of one is not.
+    pub(crate) fn finish(mut self, session: &Session, lists: bool) -> Result<Whole> {
         if !Arc::ptr_eq(&self.world, &session.world) {
             return Err(Error::invalid("the content was staged for another world"));
         }
         if let Some(piece) = self.chunker.finish() {
             self.keep(&piece)?;
         }
-        if !self.pieces.is_empty() {
-            self.store.segments.sync()?;
-        } else if !self.small.is_empty() {
+        let placed = !self.pieces.is_empty();
+        if !placed && !self.small.is_empty() {
             self.pieces.push(Content::ride(&self.small));
         }
         let mut at = 0;
@@ -215,8 +215,16 @@ impl Staged {
             at += u64::from(piece.len);
             (here, Extent::whole(piece))
         });
+        let mut extents = extents.collect();
         let former = self.former.take().filter(|_| self.borrowed);
-        Ok(Whole { extents: extents.collect(), len: self.len, former, _staging: self.staging })
+        // Borrowed pieces may have to be stored again, which a list would not know of.
+        if lists && former.is_none() {
+            extents = self.store.content.listed(self.world.owner, extents)?;
+        }
+        if placed {
+            self.store.segments.sync()?;
+        }
+        Ok(Whole { extents, len: self.len, former, _staging: self.staging })
     }
 }
 

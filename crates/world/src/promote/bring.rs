@@ -16,9 +16,9 @@ use crate::listener::Changed;
 use crate::merge::{Combine, Conflict, Decide, Policy, Sides, Watch, merge};
 use crate::mutate::require_key;
 use crate::object::Known;
-use crate::objects::{Attributes, NewObject, encoded};
+use crate::objects::{Attributes, NewObject};
 use crate::principal::Principal;
-use crate::record::Extent;
+use crate::record::{Extent, rows};
 use crate::state::State;
 use crate::store::Store;
 use crate::sync::{Point, Reverts, SyncPoints};
@@ -295,7 +295,7 @@ impl Bring<'_> {
                 self.store.content.extents(self.target().owner, 0, bytes)?
             };
             let new = NewObject {
-                extents: encoded(&extents),
+                extents: rows(&extents),
                 len: bytes.len() as u64,
                 known: Known::default(),
                 asked: Attributes::default(),

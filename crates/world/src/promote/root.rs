@@ -2,7 +2,6 @@
 //!
 //! Invariant: what somebody has open outlives the root it stood in; what nobody has open does not come with the new one.
 
-use crate::content::STAY;
 use crate::diff::{Records, records};
 use crate::entry::Verb;
 use crate::error::{Error, Result};
@@ -10,7 +9,7 @@ use crate::layout;
 use crate::listener::{Changed, tell_content};
 use crate::mutate::{Done, Mutation};
 use crate::principal::Principal;
-use crate::record::{self, Extent, Inode, Kind, Locator, is_extent};
+use crate::record::{self, Extent, Inode, Kind, is_extent};
 use crate::snapshot::SnapshotRecord;
 use crate::state::State;
 use crate::store::Store;
@@ -84,13 +83,9 @@ impl Store {
 
     /// Gives content that rides in a record a place of its own, unless it is small enough to stay.
     fn settle_extent(&self, world: &World, value: Value) -> Result<Value> {
-        let mut extent = Extent::decode(&value)?;
-        match &extent.piece.locator {
-            Locator::Inline(bytes) if bytes.len() > STAY => {
-                extent.piece = self.content.store(world.owner, bytes)?;
-                Ok(extent.encode())
-            }
-            _ => Ok(value),
+        match Extent::decode_riding(&value)? {
+            Some(extent) => Ok(self.settled(world, &extent)?.encode()),
+            None => Ok(value),
         }
     }
 

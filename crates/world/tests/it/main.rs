@@ -24,6 +24,7 @@ mod promote;
 mod quota;
 mod retention;
 mod rig;
+mod rows;
 mod sweep;
 mod sweep_races;
 mod versions;

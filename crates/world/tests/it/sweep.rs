@@ -5,7 +5,7 @@ use crate::rig::{Rig, a, clean, file, put};
 use mw_env::Env;
 use mw_model::{FileType, Ino};
 use mw_sim::SimDisk;
-use mw_world::{At, Conditions, CreateOptions, ForkOptions, Options, PutOptions, Session, WriteAt};
+use mw_world::{At, Conditions, CopyOptions, CreateOptions, ForkOptions, Options, PutOptions, Session, WriteAt};
 use std::time::Duration;
 
 /// Bytes that do not compress, other ones for every `n`.
@@ -249,4 +249,42 @@ fn what_somebody_still_borrows_is_pending() {
     rig.store.sweep().expect("swept");
     assert_eq!(get(&base, "taken"), noise(6, 400_000));
     clean(&rig.store);
+}
+
+/// The pieces of a large object are in lists: those live that a part of a list refers to, in whatever world, and no others.
+#[test]
+fn a_list_outlives_the_world_that_made_it_as_far_as_it_is_used() {
+    const LARGE: usize = 44 << 20;
+    let disk = SimDisk::new(3);
+    let life = forgetful(&disk);
+    for name in ["from", "other"] {
+        life.store.create_world(&life.root, name, &CreateOptions::default()).expect("made");
+    }
+    let (from, to) = (life.session("from").expect("there"), life.session("other").expect("there"));
+    let plain = noise(1, LARGE);
+    put(&from, "object", &plain);
+    to.copy(&from, b"object", b"copy", &CopyOptions::default()).expect("copied");
+    drop(from);
+    life.store.delete_world(&life.root, "from", true).expect("deleted");
+    for _ in 0..3 {
+        stir(&to);
+        life.store.sweep().expect("swept");
+    }
+    assert_eq!(get(&to, "copy"), plain);
+    clean(&life.store);
+
+    let part = to.make(Ino::ROOT, b"part", &a(FileType::File)).expect("made").ino;
+    let ino = to.resolve(b"copy").expect("there").ino;
+    to.copy_range(ino, 13_000_000, part, 0, 2_000_000).expect("copied");
+    delete(&to, "copy");
+    let before = life.store.status().expect("status").disk;
+    let mut freed = 0;
+    for _ in 0..3 {
+        stir(&to);
+        freed += life.store.sweep().expect("swept").freed;
+    }
+    let after = life.store.status().expect("status").disk;
+    assert!(freed > 30 << 20 && after + (30 << 20) < before, "{freed} given back, {before} bytes, now {after}");
+    assert!(get(&to, "part") == plain[13_000_000..15_000_000]);
+    clean(&life.store);
 }

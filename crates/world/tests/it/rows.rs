@@ -1,0 +1,125 @@
+//! Records that hold several extents: whatever is cut out of them, shared, forked, merged or put back, the bytes are those of a plain
+//! vector.
+
+use crate::rig::{Rig, a, clean, content, put};
+use mw_model::{FileType, Ino};
+use mw_testkit::Rng;
+use mw_world::{Allocate, CopyOptions, Session, SetAttr, WriteAt};
+
+fn noise(rng: &mut Rng, len: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        bytes.extend_from_slice(&rng.number().to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// Does one thing to a file and to the vector beside it.
+fn change(w: &Session, rng: &mut Rng, ino: Ino, plain: &mut Vec<u8>, most: usize) {
+    let at = rng.below(most);
+    let len = match rng.below(4) {
+        0 => 1 + rng.below(100),
+        1 => 1 + rng.below(9_000),
+        2 => 1 + rng.below(70_000),
+        _ => 1 + rng.below(most),
+    };
+    let grown = |plain: &mut Vec<u8>, to: usize| plain.resize(plain.len().max(to), 0);
+    match rng.below(8) {
+        0..=3 => {
+            let bytes = noise(rng, len);
+            w.write(ino, WriteAt::Offset(at as u64), &bytes).expect("written");
+            grown(plain, at + len);
+            plain[at..at + len].copy_from_slice(&bytes);
+        }
+        4 => {
+            w.allocate(ino, Allocate::PunchHole, at as u64, len as u64).expect("punched");
+            let end = plain.len().min(at + len);
+            plain[at.min(end)..end].fill(0);
+        }
+        5 => {
+            w.set_attr(ino, &SetAttr { size: Some(at as u64), ..Default::default() }).expect("cut");
+            plain.resize(at, 0);
+        }
+        6 => {
+            let to = plain.len() + rng.below(5_000);
+            let copied = w.copy_range(ino, at as u64, ino, to as u64, len as u64).expect("copied") as usize;
+            assert_eq!(copied, plain.len().saturating_sub(at).min(len));
+            if copied > 0 {
+                let part = plain[at..at + copied].to_vec();
+                grown(plain, to);
+                plain.extend_from_slice(&part);
+            }
+        }
+        _ => {
+            let bytes = noise(rng, len);
+            w.write(ino, WriteAt::End, &bytes).expect("appended");
+            plain.extend_from_slice(&bytes);
+        }
+    }
+    plain.truncate(4 * most);
+    if w.attr(ino).expect("there").size > plain.len() as u64 {
+        w.set_attr(ino, &SetAttr { size: Some(plain.len() as u64), ..Default::default() }).expect("cut");
+    }
+}
+
+/// Changes a file here and there, with copies, forks, sweeps and restarts in between.
+fn live(seed: u64, mut rng: Rng, mut rig: Rig, mut plain: Vec<u8>, most: usize, steps: usize) {
+    {
+        let mut w = rig.session("base");
+        let ino = w.resolve(b"file").expect("there").ino;
+        for step in 0..steps {
+            change(&w, &mut rng, ino, &mut plain, most);
+            match rng.below(12) {
+                0 => rig.store.flush().expect("flushed"),
+                1 => drop(rig.store.sweep().expect("swept")),
+                2 => {
+                    w.copy(&w, b"file", b"copy", &CopyOptions::default()).expect("copied");
+                    assert!(content(&w, "copy").expect("there") == plain, "seed {seed}, step {step}: the copy");
+                }
+                3 => {
+                    // A fork goes on with the same records, and the base does not see it.
+                    let fork = rig.fork("base", "fork");
+                    let mut other = plain.clone();
+                    change(&fork, &mut rng, ino, &mut other, most);
+                    assert!(content(&fork, "file").expect("there") == other, "seed {seed}, step {step}: the fork");
+                    assert!(content(&w, "file").expect("there") == plain, "seed {seed}, step {step}: its base");
+                    clean(&rig.store);
+                    rig.store.delete_world(&rig.root, "fork", true).expect("deleted");
+                }
+                4 => {
+                    drop(w);
+                    rig = rig.reopen();
+                    w = rig.session("base");
+                }
+                _ => {}
+            }
+            assert!(content(&w, "file").expect("there") == plain, "seed {seed}, step {step}");
+            let from = rng.below(plain.len().max(1));
+            let part = w.read(ino, from as u64, 5_000).expect("read");
+            assert!(part == plain[from..plain.len().min(from + 5_000)], "seed {seed}, step {step}: a part");
+        }
+        clean(&rig.store);
+    }
+}
+
+/// The pieces of a mount's writes: more than two rows of them.
+#[test]
+fn what_is_cut_out_of_rows_leaves_the_rest() {
+    for seed in 0..30 {
+        let rig = Rig::new();
+        rig.create("base").make(Ino::ROOT, b"file", &a(FileType::File)).expect("made");
+        live(seed, Rng::new(seed), rig, Vec::new(), 1 << 20, 60);
+    }
+}
+
+/// The pieces of a large object, of about 600 KiB each: more than a list of them.
+#[test]
+fn what_is_cut_out_of_lists_leaves_the_rest() {
+    for seed in 0..3 {
+        let (mut rng, rig) = (Rng::new(seed), Rig::new());
+        let plain = noise(&mut rng, 44 << 20);
+        put(&rig.create("base"), "file", &plain);
+        live(seed, rng, rig, plain, 44 << 20, 16);
+    }
+}
