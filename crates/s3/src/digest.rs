@@ -4,9 +4,10 @@
 //! of parts are always composite (a digest of the parts' digests, with `-N`), CRC32 and CRC32C may be either.
 
 use crate::errors::{bad_digest, custom, error};
+use fast_md5::Md5;
 use hyper::HeaderMap;
 use mw_world::{Checksum, ChecksumAlgorithm};
-use s3s::crypto::{Checksum as _, Crc32, Crc32c, Crc64Nvme, Md5, Sha1, Sha256};
+use s3s::crypto::{Checksum as _, Crc32, Crc32c, Crc64Nvme, Sha1, Sha256};
 use s3s::{S3ErrorCode, S3Result};
 
 /// The algorithms that are kept. S3 has more by now; those are refused by name.

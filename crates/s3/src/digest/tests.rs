@@ -6,6 +6,28 @@ fn one(algorithm: ChecksumAlgorithm, data: &[u8]) -> String {
     digest(data, &[algorithm]).checksums[0].value.clone()
 }
 
+/// The MD5 is written in assembly; another that is not says the same, however long the content is and wherever it is cut.
+#[test]
+fn md5_is_md5_however_content_is_cut() {
+    use s3s::crypto::Checksum as _;
+    let bytes: Vec<u8> = (0..3_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
+    let other = |data: &[u8]| {
+        let mut md5 = s3s::crypto::Md5::new();
+        md5.update(data);
+        md5.finalize()
+    };
+    for len in (0..600).chain([1_000, 1_024, 2_999, 3_000]) {
+        assert_eq!(digest(&bytes[..len], &[]).md5, other(&bytes[..len]), "{len} bytes");
+    }
+    for step in 1..200 {
+        let mut md5 = Digests::new(&[]);
+        bytes.chunks(step).for_each(|part| md5.update(part));
+        assert_eq!(md5.finish().md5, other(&bytes), "in parts of {step}");
+        // From an address that is not aligned.
+        assert_eq!(digest(&bytes[step..], &[]).md5, other(&bytes[step..]), "from {step} on");
+    }
+}
+
 #[test]
 fn check_values_of_the_catalogues() {
     assert_eq!(decode(&one(ChecksumAlgorithm::Crc32, b"123456789")).unwrap(), 0xCBF4_3926u32.to_be_bytes());
