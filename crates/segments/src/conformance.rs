@@ -26,8 +26,9 @@ pub trait Rig {
 /// The engine breaks a promise of [`Segments`].
 #[allow(clippy::type_complexity, reason = "a list of parts is read more easily than a name for its type")]
 pub fn run(rig: &dyn Fn() -> Box<dyn Rig>) {
-    let parts: [(&str, fn(&dyn Rig)); 10] = [
+    let parts: [(&str, fn(&dyn Rig)); 11] = [
         ("contents come back", contents_come_back),
+        ("several at once are what each is alone", several_at_once),
         ("a blob that is too large is refused", too_large),
         ("every flipped bit is found", flips_are_found),
         ("a foreign address is refused", foreign_addresses),
@@ -74,6 +75,30 @@ fn append(segments: &dyn Segments, owner: Owner, bytes: &[u8]) -> BlobRef {
 
 fn kind<T: std::fmt::Debug>(outcome: Result<T, Error>) -> ErrorKind {
     outcome.expect_err("this must be refused").kind()
+}
+
+fn several_at_once(rig: &dyn Rig) {
+    let segments = opened(rig);
+    let owner = owner(1, 1);
+    assert_eq!(segments.append_all(owner, &[]).expect("nothing to do"), []);
+    for round in 0..8_u64 {
+        // Of every length, so much that an engine may divide the work.
+        let lens = (0..round * 5).map(|n| [0, 1, 300, 9_000, 40_000, 65_536, 700_000][(n + round) as usize % 7]);
+        let contents: Vec<_> = lens.enumerate().map(|(n, len)| content(round * 100 + n as u64, len)).collect();
+        let parts: Vec<&[u8]> = contents.iter().map(Vec::as_slice).collect();
+        let blobs = std::thread::scope(|scope| {
+            let all = || segments.append_all(owner, &parts).expect("appended");
+            let (one, other) = (scope.spawn(all), scope.spawn(all));
+            [one.join().expect("one"), other.join().expect("the other")].concat()
+        });
+        assert_eq!(blobs.len(), 2 * contents.len());
+        for (blob, content) in blobs.iter().zip(contents.iter().chain(&contents)) {
+            assert_eq!(blob.hash, Hash::of(content), "in their order");
+            assert_eq!(segments.read(blob).expect("read"), content[..]);
+        }
+    }
+    let large = vec![0; MAX_BLOB + 1];
+    assert_eq!(kind(segments.append_all(owner, &[b"small", &large])), ErrorKind::TooLarge);
 }
 
 fn contents_come_back(rig: &dyn Rig) {

@@ -68,6 +68,14 @@ pub trait Segments: Send + Sync + Debug {
     /// `TooLarge` over [`MAX_BLOB`]; `NoSpace` when the disk is full (what was stored before is untouched).
     fn append(&self, owner: Owner, content: &[u8]) -> Result<BlobRef>;
 
+    /// Stores several contents, in their order, as [`Segments::append`] does each of them.
+    ///
+    /// # Errors
+    /// Those of [`Segments::append`]; what was stored of them before is garbage of `owner`.
+    fn append_all(&self, owner: Owner, contents: &[&[u8]]) -> Result<Vec<BlobRef>> {
+        contents.iter().map(|content| self.append(owner, content)).collect()
+    }
+
     /// Returns the content of `blob`, verified against its hash.
     ///
     /// # Errors

@@ -14,6 +14,7 @@
 //! Locks, in the order in which they may be taken: a cursor, then the space, then the table of files.
 
 mod buddy;
+mod crew;
 mod cursor;
 mod file;
 mod punch;
@@ -24,6 +25,7 @@ use crate::addr::{LAST_LOG2, UNIT, log2_for, log2_holding};
 use crate::blob::{self, Codec, Flaw, HEADER, Sealed};
 use crate::{Addr, BlobRef, Claim, Dead, Error, Found, MAX_BLOB, Owner, Result, SegmentId, Segments, Usage, walk};
 use bytes::Bytes;
+use crew::Crew;
 use cursor::{Cursor, Cursors, Open};
 use file::DataFile;
 use mw_env::{Disk, Env};
@@ -63,6 +65,7 @@ pub struct Local {
     space: Mutex<Space>,
     cursors: Cursors,
     sync: GroupSync,
+    crew: Crew,
 }
 
 impl Local {
@@ -107,7 +110,8 @@ impl Local {
         let sync = GroupSync::default();
         sync.wrote();
         let space = Mutex::new(Space::new(ends, options.file_size));
-        Ok(Arc::new(Self { disk, env, options, files: RwLock::new(files), space, cursors: Cursors::default(), sync }))
+        let (cursors, crew) = (Cursors::default(), Crew::default());
+        Ok(Arc::new(Self { disk, env, options, files: RwLock::new(files), space, cursors, sync, crew }))
     }
 
     /// Returns the file of a segment, if `id` can be one.
@@ -308,6 +312,16 @@ impl Segments for Local {
         let sealed = blob::seal(owner.world, content);
         let cursor = self.cursors.of(owner);
         self.place(cursor.lock(), owner, sealed)
+    }
+
+    fn append_all(&self, owner: Owner, contents: &[&[u8]]) -> Result<Vec<BlobRef>> {
+        if let Some(content) = contents.iter().find(|content| content.len() > MAX_BLOB) {
+            return Err(Error::TooLarge { len: content.len() });
+        }
+        self.sync.alive()?;
+        let sealed = self.crew.seal(owner.world, contents);
+        let cursor = self.cursors.of(owner);
+        sealed.into_iter().map(|sealed| self.place(cursor.lock(), owner, sealed)).collect()
     }
 
     fn read(&self, blob: &BlobRef) -> Result<Bytes> {

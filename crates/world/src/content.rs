@@ -45,8 +45,7 @@ impl Content {
 
     /// Stores `bytes` as a blob of `owner`'s.
     pub(crate) fn store(&self, owner: Owner, bytes: &[u8]) -> Result<Piece> {
-        let blob = self.segments.append(owner, bytes)?;
-        Ok(Piece { hash: blob.hash, len: bytes.len() as u32, locator: Locator::Blob(blob.addr) })
+        Ok(piece(&self.segments.append(owner, bytes)?, bytes.len()))
     }
 
     /// Stores the pieces of a large object as lists.
@@ -76,13 +75,15 @@ impl Content {
         if ride {
             return Ok(vec![(offset, Extent::whole(Self::ride(bytes)))]);
         }
+        let pieces: Vec<&[u8]> = bytes.chunks(PIECE).collect();
+        let blobs = self.segments.append_all(owner, &pieces)?;
         let mut at = offset;
-        let mut extents = Vec::with_capacity(bytes.len() / PIECE + 1);
-        for piece in bytes.chunks(PIECE) {
-            extents.push((at, Extent::whole(self.store(owner, piece)?)));
-            at += piece.len() as u64;
-        }
-        Ok(extents)
+        let extents = blobs.into_iter().zip(pieces).map(|(blob, bytes)| {
+            let here = at;
+            at += bytes.len() as u64;
+            (here, Extent::whole(piece(&blob, bytes.len())))
+        });
+        Ok(extents.collect())
     }
 
     /// Returns the bytes of an extent.
@@ -204,6 +205,11 @@ impl Content {
         out.copy_from_slice(&self.read(extent)?);
         Ok(())
     }
+}
+
+/// Returns what was stored as a piece with a blob of its own.
+fn piece(blob: &BlobRef, len: usize) -> Piece {
+    Piece { hash: blob.hash, len: len as u32, locator: Locator::Blob(blob.addr) }
 }
 
 /// Returns the blob of an extent that is all of a piece with a blob of its own.
