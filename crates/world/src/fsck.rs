@@ -5,7 +5,7 @@ mod moving;
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
-use crate::record::{self, Extent, Inode, Kind, is_extent};
+use crate::record::{self, Extent, Inode, Kind, Lists, is_extent};
 use crate::snapshot::SnapshotRecord;
 use crate::state::{Range, State};
 use crate::store::Store;
@@ -42,6 +42,7 @@ struct Check<'a> {
     counted: usize,
     owned: Owned,
     read: HashSet<BlobRef>,
+    lists: Lists,
     roots: HashSet<BlobRef>,
     nodes: HashSet<BlobRef>,
     /// Log ranges that were found whole.
@@ -146,6 +147,7 @@ impl<'a> Check<'a> {
             counted: 0,
             owned: Owned::read(store)?,
             read: HashSet::new(),
+            lists: Lists::new(store.segments.clone()),
             roots: HashSet::new(),
             nodes: HashSet::new(),
             ranges: HashSet::new(),
@@ -445,27 +447,24 @@ impl<'a> Check<'a> {
     }
 
     fn extent(&mut self, id: WorldId, world: &str, ino: Ino, extent: &Extent) -> Result<()> {
-        let Some(blob) = extent.piece.blob() else { return Ok(()) };
         let what = format!("world {world}: inode {ino}");
-        self.place(id, &blob, &what)?;
-        let new = self.read.insert(blob);
-        if !new && !extent.is_list() {
-            return Ok(());
+        let mut blobs = Vec::new();
+        if let Err(e) = self.lists.blobs(extent, &mut |blob| blobs.push(*blob)) {
+            self.problem(format!("{what}: {e}"));
         }
-        let mut pieces = Vec::new();
-        match self.store.segments.read(&blob) {
-            Ok(bytes) => {
-                self.report.blobs += u64::from(new);
-                self.report.bytes += if new { bytes.len() as u64 } else { 0 };
-                if extent.is_list()
-                    && let Err(e) = record::pieces(extent, &bytes, |_, piece| pieces.push(piece))
-                {
-                    self.problem(format!("{what}: {e}"));
-                }
+        for blob in blobs {
+            self.place(id, &blob, &what)?;
+            if !self.read.insert(blob) {
+                continue;
             }
-            Err(e) => self.problem(format!("{what}: {e}")),
+            match self.store.segments.read(&blob) {
+                Ok(bytes) => {
+                    self.report.blobs += 1;
+                    self.report.bytes += bytes.len() as u64;
+                }
+                Err(e) => self.problem(format!("{what}: {e}")),
+            }
         }
-        // What is in a list is no list, so this goes no deeper.
-        pieces.iter().try_for_each(|piece| self.extent(id, world, ino, piece))
+        Ok(())
     }
 }

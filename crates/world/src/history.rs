@@ -1,18 +1,19 @@
 //! History, listed: who did what, when, in which run.
 
 use crate::diff::{Change, lift, records};
-use crate::entry::Entry;
+use crate::entry::{Entry, Verb};
 use crate::error::{Error, Result};
 use crate::files::resolve;
 use crate::layout::{self, Tag};
 use crate::names::path_of;
 use crate::principal::Role;
-use crate::record::{self, Kind};
+use crate::record::{self, Extent, Kind, is_extent};
 use crate::session::Session;
 use crate::view::View;
 use bytes::Bytes;
 use mw_meta::Order;
 use mw_model::{ErrorKind, Hash, Ino, Seq, Version};
+use mw_tree::Value;
 
 /// What is asked of a log.
 #[derive(Debug, Clone, Default)]
@@ -44,7 +45,8 @@ pub struct LogEntry {
     pub note: String,
     /// How many records it changed.
     pub changes: usize,
-    /// The bytes of content that it brought.
+    /// The bytes of content that it brought; of a write in the middle of a large file also those of whole pieces beside it, in whose record
+    /// it was, some hundred KiB at most.
     pub bytes: u64,
     /// Its chain hash.
     pub chain: Hash,
@@ -159,8 +161,18 @@ fn touches(view: &View, wanted: &[u8], path: Option<&[u8]>, entry: &Entry) -> Re
     Ok(entry.changes.iter().any(|(key, _)| key.starts_with(&ino.0.to_be_bytes())))
 }
 
+/// Returns how many bytes of content a record brought. What is left of a piece that was overwritten was there before.
+fn brought(verb: Verb, key: &[u8], value: &Value) -> u64 {
+    if verb == Verb::Copy || !is_extent(key) {
+        return value.weight;
+    }
+    let extents = Extent::decode(value).into_iter().flatten().flatten();
+    extents.filter(|extent| extent.len == extent.piece.len).map(|extent| u64::from(extent.len)).sum()
+}
+
 fn show(entry: Entry, path: Option<Bytes>) -> LogEntry {
-    let bytes = entry.changes.iter().filter_map(|(_, v)| v.as_ref()).map(|v| v.weight).sum();
+    let changed = entry.changes.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+    let bytes = changed.map(|(key, value)| brought(entry.verb, key, value)).sum();
     LogEntry {
         chain: entry.chain(),
         seq: entry.seq,

@@ -6,7 +6,7 @@ mod extent;
 mod list;
 
 pub(crate) use extent::{Extent, Locator, Piece, is_placed, rows};
-pub(crate) use list::{listed, pieces};
+pub(crate) use list::{Lists, listed, pieces};
 
 use crate::error::{Error, Result};
 use bytes::Bytes;

@@ -6,14 +6,14 @@ use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::quota::{Quota, Room};
-use crate::record::{self, Extent, is_extent};
+use crate::record::{Extent, Lists, is_extent};
 use crate::state::State;
 use crate::store::Store;
 use crate::view::{Overlay, View};
 use crate::world::{Borrowers, Head, World, WorldRecord};
 use mw_meta::{Batch, Durability, Order};
 use mw_model::{ErrorKind, Hash, Seq, Version, WorldId};
-use mw_segments::Owner;
+use mw_segments::{BlobRef, Owner, Segments};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -138,6 +138,7 @@ impl Replay {
 
     /// Replays the world's own entries up to `upto`; with a mark, returns the first entry to cut.
     fn own(&mut self, store: &Store, world: WorldId, upto: Seq, mark: Option<Seq>) -> Result<Option<Seq>> {
+        let mut verifier = Verifier::new(store.segments.clone());
         while self.view.seq < upto {
             let page = store.page(world, self.view.seq, upto)?;
             if page.is_empty() {
@@ -147,7 +148,7 @@ impl Replay {
                 let broken = if entry.seq.0 != self.view.seq.0 + 1 || entry.previous != self.chain {
                     Some(Error::corrupt("its chain hash does not match the entry before"))
                 } else if mark.is_some_and(|mark| entry.seq > mark) {
-                    store.verify(&entry).err()
+                    verifier.verify(&entry).err()
                 } else {
                     None
                 };
@@ -186,26 +187,37 @@ impl Store {
         let found = self.meta.scan(&layout::log(world, Seq(after.0 + 1)), &end, PAGE, Order::Up)?;
         found.iter().map(|(_, value)| Ok((Entry::decode(value)?, value.len()))).collect()
     }
+}
 
-    fn verify_extent(&self, extent: &Extent) -> Result<()> {
-        let Some(blob) = extent.piece.blob() else { return Ok(()) };
-        let bytes = self.segments.read(&blob)?;
-        let mut pieces = Vec::new();
-        if extent.is_list() {
-            record::pieces(extent, &bytes, |_, piece| pieces.push(piece))?;
-        }
-        pieces.iter().try_for_each(|piece| self.verify_extent(piece))
+/// Checks that what entries refer to is there and verifies, each blob once: many entries may have rewritten parts of one.
+struct Verifier {
+    segments: Arc<dyn Segments>,
+    lists: Lists,
+    seen: HashSet<BlobRef>,
+}
+
+impl Verifier {
+    fn new(segments: Arc<dyn Segments>) -> Self {
+        Self { lists: Lists::new(segments.clone()), segments, seen: HashSet::new() }
     }
 
-    /// Checks that every byte an entry refers to is there and verifies.
-    pub(crate) fn verify(&self, entry: &Entry) -> Result<()> {
-        for (key, value) in &entry.changes {
-            if let Some(value) = value
-                && is_extent(key)
-            {
-                for extent in Extent::decode(value)? {
-                    self.verify_extent(&extent?)?;
-                }
+    fn verify(&mut self, entry: &Entry) -> Result<()> {
+        let values = entry.changes.iter().filter(|(key, _)| is_extent(key)).filter_map(|(_, value)| value.as_ref());
+        for value in values {
+            for extent in Extent::decode(value)? {
+                self.extent(&extent?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn extent(&mut self, extent: &Extent) -> Result<()> {
+        let mut blobs = Vec::new();
+        self.lists.blobs(extent, &mut |blob| blobs.push(*blob))?;
+        for blob in blobs {
+            if !self.seen.contains(&blob) {
+                self.segments.read(&blob)?;
+                self.seen.insert(blob);
             }
         }
         Ok(())

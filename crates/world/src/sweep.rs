@@ -13,7 +13,7 @@ use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::layout::{self, Tag};
 use crate::objects::upload_blobs;
-use crate::record::{self, Extent, is_extent};
+use crate::record::{Extent, Lists, is_extent};
 use crate::snapshot::SnapshotRecord;
 use crate::state::State;
 use crate::store::{Store, decode_claim};
@@ -48,12 +48,12 @@ pub struct Swept {
 
 /// The blobs that something refers to.
 struct Marks {
-    segments: Arc<dyn Segments>,
+    lists: Lists,
     nodes: HashSet<BlobRef>,
     /// Those of `nodes` that the walk under way has met.
     met: Vec<BlobRef>,
-    /// Lists of pieces all of whose pieces are marked.
-    lists: HashSet<BlobRef>,
+    /// Lists all of whose pieces are marked.
+    whole: HashSet<BlobRef>,
     live: Live,
     broken: Option<Error>,
 }
@@ -81,8 +81,8 @@ impl Visit for Marks {
 
 impl Marks {
     fn new(segments: Arc<dyn Segments>) -> Self {
-        let (nodes, lists) = (HashSet::new(), HashSet::new());
-        Self { segments, nodes, met: Vec::new(), lists, live: Live::default(), broken: None }
+        let (nodes, whole) = (HashSet::new(), HashSet::new());
+        Self { lists: Lists::new(segments), nodes, met: Vec::new(), whole, live: Live::default(), broken: None }
     }
 
     /// Marks what a root reaches. A node that was met before has all beneath it marked, so a walk that fails leaves none.
@@ -109,20 +109,15 @@ impl Marks {
     }
 
     fn extent(&mut self, extent: &Extent) -> Result<()> {
-        let Some(blob) = extent.piece.blob() else { return Ok(()) };
-        self.live.add(&blob.addr);
-        if !extent.is_list() || self.lists.contains(&blob) {
+        let list = extent.piece.blob().filter(|_| extent.is_list());
+        if list.is_some_and(|list| self.whole.contains(&list)) {
             return Ok(());
         }
         // Of a list of which only a part is referred to, only the pieces of that part are kept.
         let live = &mut self.live;
-        record::pieces(extent, &self.segments.read(&blob)?, |_, extent| {
-            if let Some(blob) = extent.piece.blob() {
-                live.add(&blob.addr);
-            }
-        })?;
+        self.lists.blobs(extent, &mut |blob| live.add(&blob.addr))?;
         if extent.len == extent.piece.len {
-            self.lists.insert(blob);
+            self.whole.extend(list);
         }
         Ok(())
     }

@@ -6,10 +6,10 @@ use crate::entry::Verb;
 use crate::error::{Error, Result};
 use crate::listener::Changed;
 use crate::names;
-use crate::record::{self, Entry, Extent, Inode, Kind};
+use crate::record::{self, Entry, Inode, Kind};
 use crate::store::Store;
 use crate::versioning::Keep;
-use crate::view::{Records, View, for_each};
+use crate::view::{Records, View, each_extent};
 use crate::world::World;
 use bytes::Bytes;
 use mw_model::{ErrorKind, FileType, Ino, Version};
@@ -136,21 +136,23 @@ impl<'a> Txn<'a> {
             return Ok(0);
         }
         let mut cleared = 0;
-        // What a record holds before and after the range stays.
-        let (mut removed, mut left) = (Vec::new(), Vec::new());
+        // What a record holds before and after the range stays. An extent that is cut is alone from then on: the next write is mostly
+        // beside this one, and would rewrite its row again.
+        let (mut removed, mut whole, mut cut) = (Vec::new(), Vec::new(), Vec::new());
         self.view.extent_records(ino, start, end, |at, record| {
             if at >= start {
                 removed.push(at);
             }
-            for_each(at, record, |from, extent| {
+            each_extent(at, record, |from, extent| {
                 let to = from + u64::from(extent.len);
                 if from < start {
-                    let to = to.min(start);
-                    left.push((from, extent.part(0, (to - from) as u32)));
+                    let left = extent.part(0, (to.min(start) - from) as u32);
+                    if to <= start { whole.push((from, left)) } else { cut.push((from, left)) }
                 }
                 if to > end {
-                    let from_end = from.max(end);
-                    left.push((from_end, extent.part((from_end - from) as u32, (to - from_end) as u32)));
+                    let at = from.max(end);
+                    let left = extent.part((at - from) as u32, (to - at) as u32);
+                    if from >= end { whole.push((at, left)) } else { cut.push((at, left)) }
                 }
                 cleared += to.min(end).saturating_sub(from.max(start));
                 Ok(())
@@ -159,17 +161,13 @@ impl<'a> Txn<'a> {
         for at in removed {
             self.remove(record::extent_key(ino, at));
         }
-        self.put_extents(ino, record::rows(&left));
+        let mut left = record::rows(&whole);
+        left.extend(cut.iter().map(|(at, extent)| (*at, extent.encode())));
+        self.put_extents(ino, left);
         Ok(cleared)
     }
 
-    /// Sets an extent.
-    pub(crate) fn put_extent(&mut self, ino: Ino, offset: u64, extent: &Extent) {
-        self.segments |= extent.piece.blob().is_some();
-        self.put(record::extent_key(ino, offset), extent.encode());
-    }
-
-    /// Sets extents of a file, as they are stored, where there are none. Their keys share one allocation.
+    /// Sets records of extents of a file, each in the place of one that begins there, if any. Their keys share one allocation.
     pub(crate) fn put_extents(&mut self, ino: Ino, extents: Vec<(u64, Value)>) {
         let mut keys = Vec::new();
         for (at, _) in &extents {

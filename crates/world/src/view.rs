@@ -173,7 +173,7 @@ impl View {
     pub(crate) fn extents(&self, ino: Ino, start: u64, end: u64) -> Result<Vec<(u64, Extent)>> {
         let mut found = Vec::new();
         self.extent_records(ino, start, end, |at, record| {
-            for_each(at, record, |from, extent| {
+            each_extent(at, record, |from, extent| {
                 let to = from + u64::from(extent.len);
                 if to <= start || from >= end {
                     return Ok(());
@@ -182,9 +182,13 @@ impl View {
                     found.push((from, extent));
                     return Ok(());
                 }
-                let (skip, stop) = (start.saturating_sub(from) as u32, (end.min(to) - from) as u32);
-                let part = extent.part(skip, stop - skip);
-                self.pieces(&part, |at, extent| found.push((from + u64::from(skip) + u64::from(at), extent)))
+                // Like others, pieces are not cut to the range.
+                self.pieces(&extent, |at, piece| {
+                    let at = from + u64::from(at);
+                    if at + u64::from(piece.len) > start && at < end {
+                        found.push((at, piece));
+                    }
+                })
             })
         })?;
         Ok(found)
@@ -194,7 +198,7 @@ impl View {
     pub(crate) fn runs(&self, ino: Ino, start: u64, end: u64) -> Result<Vec<(u64, Extent)>> {
         let mut found = Vec::new();
         self.extent_records(ino, start, end, |at, record| {
-            for_each(at, record, |from, extent| {
+            each_extent(at, record, |from, extent| {
                 let (first, last) = (from.max(start), (from + u64::from(extent.len)).min(end));
                 if first < last {
                     found.push((first, extent.part((first - from) as u32, (last - first) as u32)));
@@ -263,7 +267,7 @@ impl View {
 }
 
 /// Shows the extents of a record at `at` with the offset of each.
-pub(crate) fn for_each(mut at: u64, record: &Value, mut show: impl FnMut(u64, Extent) -> Result<()>) -> Result<()> {
+pub(crate) fn each_extent(mut at: u64, record: &Value, mut show: impl FnMut(u64, Extent) -> Result<()>) -> Result<()> {
     for extent in Extent::decode(record)? {
         let extent = extent?;
         let from = at;

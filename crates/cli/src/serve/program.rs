@@ -1,6 +1,7 @@
 //! The program that takes the server's place: where it is, whether it can, and becoming it.
 
 use super::handover::{self, Letter};
+use crate::dir;
 use crate::failure::{Failure, Result};
 use mw_env::Env;
 use mw_model::ErrorKind;
@@ -26,6 +27,9 @@ struct Able {
     to: u32,
     /// The device that the program lies on.
     device: (u32, u32),
+    /// The newest format of a directory that it reads; a program of before format 3 does not say.
+    #[serde(default)]
+    format: u64,
 }
 
 /// Says what this program can take over: the life of [`handover::ASK`].
@@ -35,7 +39,8 @@ struct Able {
 pub fn say() -> std::io::Result<String> {
     let device = std::fs::metadata("/proc/self/exe")?.dev();
     let device = (rustix::fs::major(device), rustix::fs::minor(device));
-    serde_json::to_string(&Able { from: Letter::OLDEST, to: Letter::VERSION, device }).map_err(Into::into)
+    serde_json::to_string(&Able { from: Letter::OLDEST, to: Letter::VERSION, device, format: dir::VERSION })
+        .map_err(Into::into)
 }
 
 /// Where the server's program is, and will be when it has been upgraded.
@@ -60,7 +65,7 @@ impl Program {
     pub fn examine(&self, mounts: &[u32], env: &Env) -> Result<()> {
         let able = self.ask(env)?;
         let shown = self.0.display();
-        if !(able.from..=able.to).contains(&Letter::VERSION) {
+        if !(able.from..=able.to).contains(&Letter::VERSION) || able.format < dir::VERSION {
             let message =
                 format!("{shown} cannot take over from this version of mw; stop the server and start that one");
             return Err(Failure::new(ErrorKind::Unsupported, message));

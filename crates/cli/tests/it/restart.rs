@@ -246,8 +246,11 @@ fn a_program_that_cannot_take_over_leaves_the_old_one_at_work() {
     assert_eq!(s.mw(&["restart"]).code, 5, "the program may not be run");
     install(&program, "#!/bin/sh\necho '{\"from\":7,\"to\":9,\"device\":[8,1]}'\n");
     refused("cannot take over from this version");
+    // One of before the format of the directory, which it would refuse when it has taken over.
+    install(&program, "#!/bin/sh\necho '{\"from\":1,\"to\":2,\"device\":[8,1]}'\n");
+    refused("cannot take over from this version");
     // One that can be asked, and not run after that: everything stood still, and goes on.
-    install(&program, "#!/bin/sh\nchmod 644 \"$0\"\necho '{\"from\":1,\"to\":2,\"device\":[8,1]}'\n");
+    install(&program, "#!/bin/sh\nchmod 644 \"$0\"\necho '{\"from\":1,\"to\":2,\"device\":[8,1],\"format\":99}'\n");
     refused("the server goes on as it was");
     install(&program, "#!/nowhere/sh\n");
     fs::rename(place.path().join("kept"), &program).unwrap();

@@ -17,7 +17,11 @@ const MOST: usize = 3;
 
 /// The helpers, who are there from the first time on that they are of use.
 #[derive(Debug, Default)]
-pub struct Crew(OnceLock<Option<ThreadPool>>);
+pub struct Crew {
+    pool: OnceLock<Option<ThreadPool>>,
+    /// The helpers that have something to do. Nobody waits for one of these: what he has left to do he does himself.
+    busy: AtomicUsize,
+}
 
 impl Crew {
     fn pool(&self) -> Option<&ThreadPool> {
@@ -30,13 +34,13 @@ impl Crew {
                 .start_handler(|_| run_anywhere());
             if helpers == 0 { None } else { builder.build().ok() }
         };
-        self.0.get_or_init(start).as_ref()
+        self.pool.get_or_init(start).as_ref()
     }
 
     /// Seals each of `contents`.
     pub fn seal<'a>(&self, world: WorldId, contents: &[&'a [u8]]) -> Vec<(Hash, Sealed<'a>)> {
         let much = contents.len() > 1 && contents.iter().map(|content| content.len()).sum::<usize>() >= LEAST;
-        let Some(pool) = self.pool().filter(|_| much) else {
+        let Some(pool) = much.then(|| self.pool()).flatten() else {
             return contents.iter().map(|content| seal(world, content)).collect();
         };
         let sealed: Vec<OnceLock<_>> = contents.iter().map(|_| OnceLock::new()).collect();
@@ -48,9 +52,14 @@ impl Crew {
                 place.get_or_init(|| seal(world, content));
             }
         };
+        let free = |busy| pool.current_num_threads().saturating_sub(busy).min(contents.len() - 1);
+        let called = self.busy.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |busy| Some(busy + free(busy)));
         pool.in_place_scope(|scope| {
-            for _ in 0..pool.current_num_threads().min(contents.len() - 1) {
-                scope.spawn(|_| work());
+            for _ in 0..called.map_or(0, free) {
+                scope.spawn(|_| {
+                    work();
+                    self.busy.fetch_sub(1, Ordering::Relaxed);
+                });
             }
             work();
         });

@@ -150,7 +150,7 @@ impl Session {
                 return Ok(Written { offset, attr: inode.attr(ino) });
             }
             inode.allocated -= txn.clear_extents(ino, offset, end.min(inode.size.max(offset)))?;
-            txn.put_extents(ino, pieces.iter().map(|(from, record)| (offset + from, record.clone())).collect());
+            txn.put_extents(ino, pieces.into_iter().map(|(from, record)| (offset + from, record)).collect());
             inode.allocated += data.len() as u64;
             inode.size = inode.size.max(end);
             txn.changed(ino, &mut inode)?;

@@ -45,7 +45,7 @@ impl Txn<'_> {
             }
             inode.size = make.target.len() as u64;
             inode.allocated = inode.size;
-            self.put_extent(ino, 0, &Extent::whole(Content::ride(&make.target)));
+            self.put_extents(ino, vec![(0, Extent::whole(Content::ride(&make.target)).encode())]);
         }
         Ok((ino, inode))
     }

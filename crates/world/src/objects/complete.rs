@@ -51,6 +51,8 @@ impl Session {
         let permit = self.may(Action::PutObject, key)?;
         need_key(key)?;
         let (UploadInfo { options, .. }, record) = self.find_upload(key, upload)?;
+        // Before the lists are stored, and again in the commit.
+        conditions.hold(&self.view(), key)?;
         let joined = self.join(upload, parts, options.algorithm)?;
         // The lists of its pieces are on disk before an entry refers to them, and no sweep takes them till then.
         let _staging = Staging::begin(&self.world);

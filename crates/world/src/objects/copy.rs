@@ -33,8 +33,8 @@ pub struct CopyOptions {
 }
 
 impl Session {
-    /// Copies an object of `from`'s world, or of its instant, in constant time for any size; durable on return. Entity tag and
-    /// checksums are those of the source.
+    /// Copies an object of `from`'s world, or of its instant, without moving a byte; durable on return. A large one takes a
+    /// record for each 64 of its pieces. Entity tag and checksums are those of the source.
     ///
     /// As in [`Session::put`], a regular file that is replaced hands on mode and owner; under a new key the source's are taken. A
     /// copied link is a file of its target's bytes.

@@ -111,8 +111,11 @@ pub(crate) fn decode_content(value: &Bytes) -> Result<Vec<(u64, Extent)>> {
     for _ in 0..r.var()? {
         let at = r.var()?;
         let (data, locator) = (value.slice_ref(r.bytes()?), value.slice_ref(r.bytes()?));
-        for extent in Extent::decode(&Value { data, locator, weight: r.var()? })? {
-            extents.push((at, extent?));
+        let value = Value { data, locator, weight: r.var()? };
+        let mut there = Extent::decode(&value)?;
+        match (there.next().transpose()?, there.next()) {
+            (Some(extent), None) if !extent.is_list() => extents.push((at, extent)),
+            _ => return Err(Error::corrupt("a part of an upload holds what none can; run `mw fsck`")),
         }
     }
     r.end()?;

@@ -2,7 +2,8 @@
 //!
 //! A record holds one extent, or a *row* of several that lie end to end, as many as the tree takes in one value: a large file that is copied
 //! or read costs a record for each row, and a write in the middle of a row rewrites that row alone. Bytes that ride in their record stand alone.
-//! The pieces of a large object are in *lists* (`list.rs`), and a record holds extents of lists as it does those of pieces.
+//! The pieces of a large object are in *lists* (`list.rs`), which stand alone too: a row of them would be 200 MB, and a write into one of them
+//! would be an entry that refers to all.
 
 use super::newer;
 use crate::error::{Error, Result};
@@ -79,7 +80,7 @@ impl Extent {
     /// Returns the record of this extent alone.
     pub(crate) fn encode(&self) -> Value {
         let mut data = Writer(Vec::with_capacity(48));
-        self.encode_data(data.u8(if self.is_list() { LISTS } else { ALONE }));
+        self.encode_data(data.u8(if self.is_list() { LIST } else { ALONE }));
         let mut locator = match &self.piece.locator {
             Locator::Inline(bytes) => Writer(Vec::with_capacity(1 + bytes.len())),
             Locator::Blob(_) | Locator::Within { .. } | Locator::List(_) => Writer(Vec::with_capacity(64)),
@@ -94,7 +95,7 @@ impl Extent {
         let holds = match data.u8()? {
             ALONE => Holds::One(&value.locator),
             ROW => Holds::Pieces,
-            LISTS => Holds::Lists,
+            LIST => Holds::List,
             n => return Err(newer(n)),
         };
         Row::new(holds, data.0, &value.locator)
@@ -114,10 +115,10 @@ impl Extent {
     }
 }
 
-/// The version of a record of one extent of a piece, of a row of such, and of one or more extents of lists.
+/// The version of a record of one extent of a piece, of a row of such, and of one extent of a list.
 const ALONE: u8 = 1;
 const ROW: u8 = 2;
-const LISTS: u8 = 3;
+const LIST: u8 = 3;
 
 /// What a record or a list holds.
 #[derive(Clone, Copy)]
@@ -125,7 +126,7 @@ pub(super) enum Holds<'a> {
     /// One extent of a piece, which may ride in this locator.
     One(&'a Bytes),
     Pieces,
-    Lists,
+    List,
 }
 
 /// The extents of one record, or of one list.
@@ -157,12 +158,12 @@ impl<'a> Row<'a> {
             }
             (1, Holds::One(_) | Holds::Pieces) => Locator::Blob(Addr::decode(r)?),
             (2, Holds::One(_) | Holds::Pieces) => Locator::Within { outer: BlobRef::decode(r)?, offset: r.var32()? },
-            (3, Holds::Lists) => Locator::List(BlobRef::decode(r)?),
+            (3, Holds::List) => Locator::List(BlobRef::decode(r)?),
             (n, _) => {
                 return Err(Error::corrupt(format!("a locator of kind {n} does not belong there; run `mw fsck`")));
             }
         };
-        if matches!(self.holds, Holds::One(_)) || self.data.0.is_empty() {
+        if !matches!(self.holds, Holds::Pieces) || self.data.0.is_empty() {
             self.data.end()?;
             self.locator.end()?;
         }
@@ -201,14 +202,13 @@ pub(crate) fn rows(extents: &[(u64, Extent)]) -> Vec<(u64, Value)> {
 /// it stands alone.
 fn row(first: &Extent, others: &[(u64, Extent)], at: u64) -> Option<(Value, usize)> {
     let mut weight = u64::from(first.len);
-    let lists = first.is_list();
-    let follows =
-        |at: u64, next: &(u64, Extent)| next.0 == at && next.1.piece.blob().is_some() && next.1.is_list() == lists;
-    if first.piece.blob().is_none() || !others.first().is_some_and(|next| follows(at + weight, next)) {
+    let placed = |extent: &Extent| extent.piece.blob().is_some() && !extent.is_list();
+    let follows = |at: u64, next: &(u64, Extent)| next.0 == at && placed(&next.1);
+    if !placed(first) || !others.first().is_some_and(|next| follows(at + weight, next)) {
         return None;
     }
     let (mut data, mut locator) = (Writer(Vec::with_capacity(MAX_INLINE)), Writer(Vec::with_capacity(128)));
-    first.encode_data(data.u8(if lists { LISTS } else { ROW }));
+    first.encode_data(data.u8(ROW));
     first.piece.locator.encode(&mut locator);
     let mut further = 0;
     for next in others {

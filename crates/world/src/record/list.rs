@@ -7,15 +7,18 @@
 use super::extent::{Extent, Holds, Locator, Piece, Row};
 use super::version;
 use crate::error::{Error, Result};
+use bytes::Bytes;
 use mw_model::Hash;
 use mw_model::codec::{Reader, Writer};
-use mw_segments::BlobRef;
+use mw_segments::{BlobRef, Segments};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The most pieces of a list: it is read and looked through whole.
 const MOST: usize = 64;
 /// Fewer pieces stand in records.
 const LEAST: usize = 16;
-/// The most bytes that the pieces of a list have together.
+/// The most bytes that the pieces of a list have together: their sum fits a record's 32 bits whatever pieces become.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Returns the extents of a large object as extents of lists, where it has pieces enough. `store` stores a list.
@@ -63,6 +66,41 @@ fn list(extents: &[(u64, Extent)], store: &mut impl FnMut(&[u8]) -> Result<BlobR
     let mut stored = Writer::new();
     stored.u8(1).bytes(&data.0).raw(&locators.0);
     Ok(Extent::whole(Piece { hash: Hash::of(&data.0), len, locator: Locator::List(store(&stored.0)?) }))
+}
+
+/// Lists, read; those read lately are at hand.
+pub(crate) struct Lists {
+    segments: Arc<dyn Segments>,
+    read: HashMap<BlobRef, Bytes>,
+}
+
+impl Lists {
+    /// How many are kept: 4 MB of them.
+    const KEPT: usize = 1024;
+
+    pub(crate) fn new(segments: Arc<dyn Segments>) -> Self {
+        Self { segments, read: HashMap::new() }
+    }
+
+    /// Shows what an extent refers to: the blob of its piece, or first the list and then the blobs of the pieces that the extent has of it.
+    pub(crate) fn blobs(&mut self, extent: &Extent, show: &mut dyn FnMut(&BlobRef)) -> Result<()> {
+        let Some(blob) = extent.piece.blob() else { return Ok(()) };
+        show(&blob);
+        if !extent.is_list() {
+            return Ok(());
+        }
+        if !self.read.contains_key(&blob) {
+            if self.read.len() == Self::KEPT {
+                self.read.clear();
+            }
+            self.read.insert(blob, self.segments.read(&blob)?);
+        }
+        pieces(extent, &self.read[&blob], |_, extent| {
+            if let Some(blob) = extent.piece.blob() {
+                show(&blob);
+            }
+        })
+    }
 }
 
 /// Shows the extents of pieces that an extent of a list stands for, with their offsets from its start. `stored` is the list.

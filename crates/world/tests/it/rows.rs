@@ -4,7 +4,8 @@
 use crate::rig::{Rig, a, clean, content, put};
 use mw_model::{FileType, Ino};
 use mw_testkit::Rng;
-use mw_world::{Allocate, CopyOptions, Session, SetAttr, WriteAt};
+use mw_world::{Allocate, Conditions, CopyOptions, LogQuery, Session, SetAttr, UploadOptions, WriteAt};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn noise(rng: &mut Rng, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + 8);
@@ -122,4 +123,63 @@ fn what_is_cut_out_of_lists_leaves_the_rest() {
         put(&rig.create("base"), "file", &plain);
         live(seed, rng, rig, plain, 44 << 20, 16);
     }
+}
+
+/// What an upload becomes has lists that nothing refers to until it is committed, or ever, when a condition does not hold.
+#[test]
+fn an_upload_of_many_pieces_loses_none_to_a_sweep() {
+    let rig = Rig::new();
+    let w = rig.create("base");
+    let done = AtomicBool::new(false);
+    let parts = [(1, "one".to_owned()), (2, "two".to_owned())];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                rig.store.sweep().expect("swept");
+            }
+        });
+        let mut rng = Rng::new(5);
+        for round in 0..12 {
+            let contents = [noise(&mut rng, 6 << 20), noise(&mut rng, 3 << 20)];
+            let id = w.create_upload(b"object", &UploadOptions::default()).expect("begun");
+            for ((number, etag), content) in parts.iter().zip(&contents) {
+                let mut staged = w.stage().expect("staging");
+                staged.push(content).expect("pushed");
+                w.put_part(b"object", &id, *number, staged, etag, Vec::new()).expect("put");
+            }
+            let other = Conditions { if_match: Some(vec!["another".to_owned()]), ..Conditions::default() };
+            let refused = w.complete_upload(b"object", &id, &parts, "both-2", Vec::new(), &other);
+            assert!(refused.is_err(), "round {round}");
+            w.complete_upload(b"object", &id, &parts, "both-2", Vec::new(), &Conditions::default()).expect("completed");
+            w.copy(&w, b"object", b"copy", &CopyOptions::default()).expect("copied");
+            for key in ["object", "copy"] {
+                assert!(content(&w, key).expect("there") == contents.concat(), "round {round}: {key}");
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    clean(&rig.store);
+}
+
+/// A process that ends after a large file was changed everywhere, with no fsync, finds every byte of it again.
+#[test]
+fn what_was_written_into_lists_is_there_after_a_restart() {
+    let (mut rng, rig) = (Rng::new(9), Rig::new());
+    let mut plain = noise(&mut rng, 12 << 20);
+    let w = rig.create("base");
+    put(&w, "file", &plain);
+    let ino = w.resolve(b"file").expect("there").ino;
+    for n in 0..600 {
+        let at = n * 20_000;
+        let bytes = noise(&mut rng, 100);
+        w.write(ino, WriteAt::Offset(at as u64), &bytes).expect("written");
+        plain[at..at + 100].copy_from_slice(&bytes);
+    }
+    // What stands beside a write is not told as brought by it.
+    let log = w.log(&LogQuery { limit: 1, ..LogQuery::default() }).expect("history");
+    assert!((100..64 << 10).contains(&log[0].bytes), "{} bytes", log[0].bytes);
+    drop(w);
+    let rig = rig.reopen();
+    assert!(content(&rig.session("base"), "file").expect("there") == plain);
+    clean(&rig.store);
 }

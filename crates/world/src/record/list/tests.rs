@@ -1,9 +1,7 @@
 //! Lists of pieces.
 
 use super::*;
-use bytes::Bytes;
 use mw_segments::{Addr, SegmentId};
-use std::collections::HashMap;
 
 fn placed(n: u64, len: u32) -> Extent {
     let addr = Addr { segment: SegmentId(n), offset: 7, len };
