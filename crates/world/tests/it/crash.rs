@@ -6,7 +6,7 @@
 //! one that was acknowledged as durable, and not younger than the event that was under way.
 
 use crate::crash_disk::{DATA, Life, META, options};
-use crate::crash_work::{Event, Work, merge_work, mount_work, object_work, random_work};
+use crate::crash_work::{Event, Work, large_work, merge_work, mount_work, object_work, random_work};
 use crate::oracle_apply::{Versions, apply};
 use crate::oracle_view::{self as view, Seen};
 use mw_env::Env;
@@ -241,6 +241,12 @@ fn a_power_cut_at_any_step_of_mount_writes_without_folds_loses_nothing_acknowled
 #[test]
 fn a_power_cut_at_any_step_of_object_writes_loses_nothing_acknowledged() {
     cut_everywhere(&Work::fixed("objects", options(1_500), object_work()), 1, 2);
+}
+
+#[test]
+fn a_power_cut_around_a_large_object_loses_nothing_acknowledged() {
+    cut_everywhere(&Work::fixed("large", forgetful(600), large_work()), 1, 1);
+    kill_everywhere(&Work::fixed("large", options(1 << 20), large_work()));
 }
 
 #[test]

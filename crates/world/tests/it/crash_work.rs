@@ -220,6 +220,28 @@ pub fn object_work() -> Vec<Event> {
     events
 }
 
+/// An object with enough pieces to be in a list: copied, forked, written into, and gone but for what shares its bytes.
+pub fn large_work() -> Vec<Event> {
+    let base = "base";
+    vec![
+        new(base),
+        put(base, "large", 1, 2_400_000),
+        on(base, Verb::Copy { from: "large".to_owned(), to: "copy".to_owned() }),
+        fork(base, "fork-one"),
+        write("fork-one", "copy", 700_000, 2, 9_000),
+        write("fork-one", "copy", 709_000, 3, 300),
+        on(base, Verb::Delete { key: "large".to_owned() }),
+        gone(base),
+        Event::Sweep,
+        put("fork-one", "large", 4, 9_000),
+        Event::Sweep,
+        sync("fork-one"),
+        on("fork-one", Verb::Truncate { path: "copy".to_owned(), len: 50_000 }),
+        Event::Sweep,
+        put("fork-one", "large", 5, 9_000),
+    ]
+}
+
 /// Forks promoted, rebased, reverted and restored, with what is not synced on both sides.
 pub fn merge_work() -> Vec<Event> {
     let base = "base";

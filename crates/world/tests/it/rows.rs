@@ -125,6 +125,15 @@ fn what_is_cut_out_of_lists_leaves_the_rest() {
     }
 }
 
+/// Says that it is over, also when a test fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// What an upload becomes has lists that nothing refers to until it is committed, or ever, when a condition does not hold.
 #[test]
 fn an_upload_of_many_pieces_loses_none_to_a_sweep() {
@@ -138,6 +147,7 @@ fn an_upload_of_many_pieces_loses_none_to_a_sweep() {
                 rig.store.sweep().expect("swept");
             }
         });
+        let _ends = Ends(&done);
         let mut rng = Rng::new(5);
         for round in 0..12 {
             let contents = [noise(&mut rng, 6 << 20), noise(&mut rng, 3 << 20)];
@@ -156,7 +166,6 @@ fn an_upload_of_many_pieces_loses_none_to_a_sweep() {
                 assert!(content(&w, key).expect("there") == contents.concat(), "round {round}: {key}");
             }
         }
-        done.store(true, Ordering::Relaxed);
     });
     clean(&rig.store);
 }
