@@ -65,9 +65,16 @@ impl Program {
     pub fn examine(&self, mounts: &[u32], env: &Env) -> Result<()> {
         let able = self.ask(env)?;
         let shown = self.0.display();
-        if !(able.from..=able.to).contains(&Letter::VERSION) || able.format < dir::VERSION {
+        if !(able.from..=able.to).contains(&Letter::VERSION) {
             let message =
                 format!("{shown} cannot take over from this version of mw; stop the server and start that one");
+            return Err(Failure::new(ErrorKind::Unsupported, message));
+        }
+        if able.format < dir::VERSION {
+            let message = format!(
+                "{shown} does not read a directory of format {}, which this server's has by now; use a newer mw",
+                dir::VERSION
+            );
             return Err(Failure::new(ErrorKind::Unsupported, message));
         }
         if able.device.0 == 0 && mounts.contains(&able.device.1) {

@@ -248,7 +248,7 @@ fn a_program_that_cannot_take_over_leaves_the_old_one_at_work() {
     refused("cannot take over from this version");
     // One of before the format of the directory, which it would refuse when it has taken over.
     install(&program, "#!/bin/sh\necho '{\"from\":1,\"to\":2,\"device\":[8,1]}'\n");
-    refused("cannot take over from this version");
+    refused("does not read a directory of format");
     // One that can be asked, and not run after that: everything stood still, and goes on.
     install(&program, "#!/bin/sh\nchmod 644 \"$0\"\necho '{\"from\":1,\"to\":2,\"device\":[8,1],\"format\":99}'\n");
     refused("the server goes on as it was");
