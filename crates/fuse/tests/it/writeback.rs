@@ -131,8 +131,9 @@ fn a_fork_of_a_busy_mount_has_all_before_it() {
                 let mut i = 0u64;
                 while !stop.load(Ordering::Relaxed) {
                     i += 1;
-                    // Over the whole of a few hundred pages, so that each is dirty again and again.
-                    file.write_all_at(&i.to_be_bytes().repeat(50_000), 5 * n as u64).unwrap();
+                    // Over the whole of a few hundred pages, so that each is dirty again and again. No number lies in two of them, which may
+                    // be of two turns: half of 65,535 and half of 65,536 is 0.
+                    file.write_all_at(&i.to_be_bytes().repeat(50_000), 8 * n as u64).unwrap();
                     file.write_all_at(&i.to_be_bytes(), 500_000).unwrap();
                     written.store(i, Ordering::SeqCst);
                 }
@@ -154,7 +155,7 @@ fn a_fork_of_a_busy_mount_has_all_before_it() {
             bed.fork("base", &fork);
             for (n, before) in before.iter().enumerate() {
                 let bytes = bed.get(&fork, &format!("w{n}")).unwrap();
-                let words = bytes[5 * n..5 * n + 400_000].chunks(8).chain([&bytes[500_000..500_008]]);
+                let words = bytes[8 * n..8 * n + 400_000].chunks(8).chain([&bytes[500_000..500_008]]);
                 let oldest = words.map(|word| u64::from_be_bytes(word.try_into().unwrap())).min().unwrap();
                 assert!(oldest >= *before, "{fork} has {oldest} of w{n}, and {before} was written");
             }
