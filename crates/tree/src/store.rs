@@ -39,14 +39,7 @@ impl Store {
 
     /// Returns out-of-line data.
     fn large(&self, blob: &BlobRef, len: usize) -> Result<Bytes> {
-        if let Some(Cached::Large(data)) = self.cache.get(blob)
-            && data.len() == len
-        {
-            return Ok(data);
-        }
-        let data = self.stored_large(blob, len)?;
-        self.cache.insert(blob, Cached::Large(data.clone()));
-        Ok(data)
+        of_length(self.referred(blob)?, blob, len)
     }
 
     /// Returns a blob whose length nobody says.
@@ -61,8 +54,7 @@ impl Store {
 
     /// Reads out-of-line data from the segments, past the cache.
     fn stored_large(&self, blob: &BlobRef, len: usize) -> Result<Bytes> {
-        let data = self.read(blob)?;
-        if data.len() == len { Ok(data) } else { Err(Error::Node { blob: *blob, flaw: Flaw::Length }) }
+        of_length(self.read(blob)?, blob, len)
     }
 
     fn read(&self, blob: &BlobRef) -> Result<Bytes> {
@@ -99,4 +91,9 @@ impl Store {
         };
         Ok(Value { data, locator: node.share(record.locator), weight: record.weight })
     }
+}
+
+/// Returns out-of-line data when it has the length that its node says.
+fn of_length(data: Bytes, blob: &BlobRef, len: usize) -> Result<Bytes> {
+    if data.len() == len { Ok(data) } else { Err(Error::Node { blob: *blob, flaw: Flaw::Length }) }
 }

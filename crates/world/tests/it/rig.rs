@@ -80,6 +80,13 @@ pub fn file(session: &Session, path: &str, content: &[u8]) -> Attr {
     session.attr(at).expect("there")
 }
 
+/// Bytes that do not compress, other ones for every `n`.
+pub fn noise(n: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    Env::seeded(n).fill(&mut bytes);
+    bytes
+}
+
 /// Puts an object.
 pub fn put(session: &Session, key: &str, content: &[u8]) {
     let mut staged = session.stage().expect("staging");

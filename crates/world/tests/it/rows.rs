@@ -1,20 +1,11 @@
 //! Records that hold several extents: whatever is cut out of them, shared, forked, merged or put back, the bytes are those of a plain
 //! vector.
 
-use crate::rig::{Rig, a, clean, content, put};
+use crate::rig::{Rig, a, clean, content, noise, put};
 use mw_model::{FileType, Ino};
 use mw_testkit::Rng;
 use mw_world::{Allocate, Conditions, CopyOptions, LogQuery, Session, SetAttr, UploadOptions, WriteAt};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-fn noise(rng: &mut Rng, len: usize) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(len + 8);
-    while bytes.len() < len {
-        bytes.extend_from_slice(&rng.number().to_le_bytes());
-    }
-    bytes.truncate(len);
-    bytes
-}
 
 /// Does one thing to a file and to the vector beside it.
 fn change(w: &Session, rng: &mut Rng, ino: Ino, plain: &mut Vec<u8>, most: usize) {
@@ -28,7 +19,7 @@ fn change(w: &Session, rng: &mut Rng, ino: Ino, plain: &mut Vec<u8>, most: usize
     let grown = |plain: &mut Vec<u8>, to: usize| plain.resize(plain.len().max(to), 0);
     match rng.below(8) {
         0..=3 => {
-            let bytes = noise(rng, len);
+            let bytes = noise(rng.number(), len);
             w.write(ino, WriteAt::Offset(at as u64), &bytes).expect("written");
             grown(plain, at + len);
             plain[at..at + len].copy_from_slice(&bytes);
@@ -53,7 +44,7 @@ fn change(w: &Session, rng: &mut Rng, ino: Ino, plain: &mut Vec<u8>, most: usize
             }
         }
         _ => {
-            let bytes = noise(rng, len);
+            let bytes = noise(rng.number(), len);
             w.write(ino, WriteAt::End, &bytes).expect("appended");
             plain.extend_from_slice(&bytes);
         }
@@ -119,7 +110,7 @@ fn what_is_cut_out_of_rows_leaves_the_rest() {
 fn what_is_cut_out_of_lists_leaves_the_rest() {
     for seed in 0..3 {
         let (mut rng, rig) = (Rng::new(seed), Rig::new());
-        let plain = noise(&mut rng, 44 << 20);
+        let plain = noise(rng.number(), 44 << 20);
         put(&rig.create("base"), "file", &plain);
         live(seed, rng, rig, plain, 44 << 20, 16);
     }
@@ -150,7 +141,7 @@ fn an_upload_of_many_pieces_loses_none_to_a_sweep() {
         let _ends = Ends(&done);
         let mut rng = Rng::new(5);
         for round in 0..12 {
-            let contents = [noise(&mut rng, 6 << 20), noise(&mut rng, 3 << 20)];
+            let contents = [noise(rng.number(), 6 << 20), noise(rng.number(), 3 << 20)];
             let id = w.create_upload(b"object", &UploadOptions::default()).expect("begun");
             for ((number, etag), content) in parts.iter().zip(&contents) {
                 let mut staged = w.stage().expect("staging");
@@ -174,13 +165,13 @@ fn an_upload_of_many_pieces_loses_none_to_a_sweep() {
 #[test]
 fn what_was_written_into_lists_is_there_after_a_restart() {
     let (mut rng, rig) = (Rng::new(9), Rig::new());
-    let mut plain = noise(&mut rng, 12 << 20);
+    let mut plain = noise(rng.number(), 12 << 20);
     let w = rig.create("base");
     put(&w, "file", &plain);
     let ino = w.resolve(b"file").expect("there").ino;
     for n in 0..600 {
         let at = n * 20_000;
-        let bytes = noise(&mut rng, 100);
+        let bytes = noise(rng.number(), 100);
         w.write(ino, WriteAt::Offset(at as u64), &bytes).expect("written");
         plain[at..at + 100].copy_from_slice(&bytes);
     }

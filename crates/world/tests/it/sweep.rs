@@ -1,19 +1,12 @@
 //! Space given back: dead ranges inside segments that live on, and nothing that anything still leans on.
 
 use crate::crash_disk::{Life, options};
-use crate::rig::{Rig, a, clean, file, put};
+use crate::rig::{Rig, a, clean, file, noise, put};
 use mw_env::Env;
 use mw_model::{FileType, Ino};
 use mw_sim::SimDisk;
 use mw_world::{At, Conditions, CopyOptions, CreateOptions, ForkOptions, Options, PutOptions, Session, WriteAt};
 use std::time::Duration;
-
-/// Bytes that do not compress, other ones for every `n`.
-fn noise(n: u64, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    Env::seeded(n).fill(&mut bytes);
-    bytes
-}
 
 fn get(session: &Session, key: &str) -> Vec<u8> {
     let object = session.get(key.as_bytes()).expect("there");
