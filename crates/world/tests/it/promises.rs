@@ -2,7 +2,7 @@
 //! a history that cannot be forged.
 
 use crate::crash_disk::{Life, options};
-use crate::rig::{Rig, content, file, put};
+use crate::rig::{Rig, content, file, noise, put};
 use crate::watched::Watched;
 use bytes::Bytes;
 use mw_env::Env;
@@ -260,12 +260,6 @@ fn put_over(w: &Session, key: &str, bytes: &[u8]) {
     let mut staged = w.stage_over(key.as_bytes()).unwrap();
     staged.push(bytes).unwrap();
     w.put(key.as_bytes(), staged, &PutOptions::default()).unwrap();
-}
-
-fn noise(seed: u64, len: usize) -> Vec<u8> {
-    let mut out = vec![0; len];
-    Env::seeded(seed).fill(&mut out);
-    out
 }
 
 /// Returns the bytes in segments that all worlds together claim.
